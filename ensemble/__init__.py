@@ -1,0 +1,1 @@
+"""What two vocabularies have in common, and how their distributions become one: pure, no model inside."""

@@ -1,0 +1,1 @@
+"""SAFE: when to ensemble. Models with different tokenizers write one answer together."""
