@@ -1,0 +1,1 @@
+"""The benchmarks: rows become checked examples, examples become the prompts of the experiment."""
