@@ -10,11 +10,13 @@ from itertools import takewhile
 from ensemble.tokens import EOS, Symbol
 from safe.config import SafeConfig
 from safe.lm import LM, Context, NextToken
+from safe.lookahead import Lookahead, Prices
 from safe.reader import Reading, Transcript
 from safe.trace import TokenTrace, VoteTrace, trace_vote
 from safe.verify import Drafted, Verdict, View, judge, shared_starts
 from safe.vote import Voter
 
+CPU_TOKEN_PRICE = 0.2  # of a one-token pass, for each further token of the same pass
 PARTS = ("draft", "verify", "tokenize", "ensemble", "total")
 
 
@@ -51,8 +53,8 @@ class _Written:
 class Draft:
     """An answer in flight: the response so far, the window behind it, and every model's ids for both."""
 
-    def __init__(self, number: int, contexts: list[Context], models: Sequence[LM]):
-        self.number, self.contexts = number, contexts
+    def __init__(self, number: int, contexts: list[Context], models: Sequence[LM], lookahead: Lookahead):
+        self.number, self.contexts, self.lookahead = number, contexts, lookahead
         self.vocabulary, self.spell = models[0].vocabulary, models[0].reader.spell
         self.eos_id = models[0].default_eos
         self.transcripts = [Transcript(model.reader) for model in models[1:]]
@@ -66,9 +68,10 @@ class Draft:
     def ended(self) -> bool:
         return bool(self.written) and self.vocabulary.symbols[self.written[-1].token] == EOS
 
-    def wants(self, gamma: int) -> bool:
-        """Whether the window is not full: fewer than gamma tokens, and not ended."""
-        return len(self.window) < gamma and not (self.window and self.window[-1].symbol == EOS)
+    @property
+    def window_is_full(self) -> bool:
+        """Whether it holds gamma tokens, or ends the answer."""
+        return len(self.window) >= self.lookahead.gamma or bool(self.window) and self.window[-1].symbol == EOS
 
     def propose(self, after: NextToken) -> None:
         """Put the drafter's best next token behind the window."""
@@ -124,7 +127,9 @@ class Decoder:
         self.gate = config.gac_gate if config.ensemble_type == "gac" else None
         self.every = config.schedule == "every"
         # alone, or where the verifiers do not look ahead, a window of more than one token would be thrown away
-        self.gamma = config.gamma if self.verifiers and not self.every else 1
+        gamma = config.gamma if self.verifiers and not self.every else 1
+        self.fixed_gamma = None if gamma == "auto" else gamma
+        self.prices = _prices(self.models)
 
     def generate(self, questions: Iterable[str]) -> Iterator[tuple[int, Answer]]:
         """Yield (index of the question, its answer), in order of finishing; a free place takes the next question."""
@@ -166,12 +171,13 @@ class Decoder:
         with _clock(drafts, "ensemble"):
             for draft, accepted, seen in zip(drafts, verdicts, views, strict=True):
                 draft.accept(accepted)
-                if draft.window and len(accepted) < len(seen):
-                    self._ensemble(draft, seen[len(accepted)])
+                contested = len(accepted) < len(seen)
+                changed = contested and self._ensemble(draft, seen[len(accepted)])
+                draft.lookahead.saw(len(accepted), contested, changed)
 
     def _draft(self, drafts: list[Draft]) -> None:
         """The drafter extends every window to gamma tokens, one forward pass a token for all of them."""
-        while short := [draft for draft in drafts if draft.wants(self.gamma)]:
+        while short := [draft for draft in drafts if not draft.window_is_full]:
             contexts = [draft.contexts[0] for draft in short]
             rows = self.drafter.read(contexts, [[len(context.ids)] for context in contexts]).lists()
             for draft, (after,) in zip(short, rows, strict=True):
@@ -226,24 +232,26 @@ class Decoder:
         sure = self.gate is not None and drafted.symbol is not None
         return sure and drafted.after.prob(drafted.symbol) >= self.gate
 
-    def _ensemble(self, draft: Draft, views: list[View]) -> None:
-        """Replace the first token of the window by the best symbol of the ensemble."""
+    def _ensemble(self, draft: Draft, views: list[View]) -> bool:
+        """Replace the first token of the window by the best symbol of the ensemble; whether that is another."""
         drafted = draft.window[0]
         rows = [drafted.after, *(view.after for view in views)]
         vote = self.voter.vote(rows)
         if vote is None:
             draft.accept([Verdict.OOV])
-            return
+            return False
         draft.replace(vote.best, trace_vote(drafted, rows, vote) if self.config.trace else None)
+        return vote.best != drafted.symbol
 
     def _begin(self, number: int, question: str) -> Draft | Answer:
         """Open a place for a question in every model; an empty answer if its prompt fills some model's context."""
         prompts = [model.prompt_ids(question) for model in self.models]
-        if any(lacks_room(model, len(ids), self.gamma) for model, ids in zip(self.models, prompts, strict=True)):
+        lookahead = Lookahead(self.fixed_gamma, self.prices)
+        if any(lacks_room(model, len(ids), lookahead.gamma) for model, ids in zip(self.models, prompts, strict=True)):
             nothing = dict.fromkeys((*Verdict, "changed"), 0)
             return Answer("", (), "context", nothing, (0,) * len(prompts), 0, dict.fromkeys(PARTS, 0.0))
         contexts = [model.open(ids) for model, ids in zip(self.models, prompts, strict=True)]
-        return Draft(number, contexts, self.models)
+        return Draft(number, contexts, self.models, lookahead)
 
     def _finish_reason(self, draft: Draft) -> str | None:
         """None while an answer goes on."""
@@ -251,8 +259,9 @@ class Decoder:
             return "eos" if draft.ended and len(draft.written) == self.config.max_new_tokens else "length"
         if draft.ended:
             return "eos"
-        ids = [len(context.ids) for context in draft.contexts]
-        return "length" if any(map(lacks_room, self.models, ids, [self.gamma] * len(ids))) else None
+        sizes = zip(self.models, draft.contexts, strict=True)
+        full = any(lacks_room(model, len(context.ids), draft.lookahead.gamma) for model, context in sizes)
+        return "length" if full else None
 
     def _remove(self, drafts: list[Draft], place: int) -> Draft:
         """Take an answer out; as in the caches, the last one moves into its place."""
@@ -299,6 +308,14 @@ def generate(models: Sequence[LM], questions: Iterable[str], config: SafeConfig)
 def lacks_room(model: LM, ids: int, gamma: int) -> bool:
     """Whether a model that holds so many ids cannot take a whole window more."""
     return model.max_context is not None and ids + gamma > model.max_context
+
+
+def _prices(models: Sequence[LM]) -> Prices:
+    """What the verifiers cost beside the drafter, by their size: a pass of a few tokens reads all weights once; on a
+    CPU it also computes for each token."""
+    drafter, *verifiers = [model.model.num_parameters() for model in models]
+    verify = sum(verifiers) / drafter
+    return Prices(verify, verify * (CPU_TOKEN_PRICE if models[0].device.type == "cpu" else 0.0))
 
 
 @contextmanager
