@@ -90,7 +90,7 @@ def read_hub(hub_id: str, config: str, split: str) -> Table:
     import datasets
     from huggingface_hub.utils import httpx
 
-    commit, problem = _hub_commit(hub_id)
+    commit, problem = hub_commit(hub_id)
     if commit is None:  # else every look-up would be retried for half a minute before the cache is tried
         datasets.config.HF_HUB_OFFLINE = True
     try:
@@ -106,7 +106,7 @@ def read_hub(hub_id: str, config: str, split: str) -> Table:
 
 
 @functools.cache
-def _hub_commit(hub_id: str) -> tuple[str | None, str | None]:
+def hub_commit(hub_id: str) -> tuple[str | None, str | None]:
     """The commit a dataset is at, asked once and with no retries, or None and why the Hub could not say."""
     from huggingface_hub import HfApi
     from huggingface_hub.utils import httpx
