@@ -48,7 +48,9 @@ class VocabularyUnion:
         with the columns of the other symbols that start with it."""
         probable = torch.nonzero(probs[: self.n_drafter] > threshold).flatten().tolist()
         heads = [(column, self.symbols[column]) for column in probable]
-        return [(c, self._below(c, head)) for c, head in heads if isinstance(head, bytes) and not is_blank(head)]
+        return [
+            (c, self._below(c, head)) for c, head in heads if isinstance(head, bytes) and not is_blank(head)
+        ]
 
     def _below(self, column: int, head: bytes) -> Tensor:
         start = bisect_left(self._sorted, head)

@@ -75,7 +75,9 @@ class Vocabulary:
             raise TokenizerError(f"{self.name}: its tokenizer has no token for the byte {missing}") from None
 
 
-def read_vocabulary(backend: Tokenizer, *, name: str, size: int, eos_ids: Iterable[int], silent_ids: Iterable[int]):
+def read_vocabulary(
+    backend: Tokenizer, *, name: str, size: int, eos_ids: Iterable[int], silent_ids: Iterable[int]
+):
     """The Vocabulary of a fast tokenizer, taken from its own decoder (SPEC 2).
 
     size: number of logits of the model; ids from the tokenizer's length up to it have no symbol.
@@ -119,8 +121,12 @@ def _spelling(parts: dict, name: str):
             return bytes(byte_of[char] for char in piece) if known else piece.encode()
 
         return byte_level
-    spaces = any(d["type"] == "Replace" and d["pattern"] == {"String": SPACE} and d["content"] == " " for d in decoders)
-    if not kinds <= {"Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"} or not (spaces or "Metaspace" in kinds):
+    spaces = any(
+        d["type"] == "Replace" and d["pattern"] == {"String": SPACE} and d["content"] == " " for d in decoders
+    )
+    if not kinds <= {"Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"} or not (
+        spaces or "Metaspace" in kinds
+    ):
         wanted = ", ".join(sorted(kinds)) or "none"
         raise TokenizerError(f"{name}: its decoder ({wanted}) is neither byte-level nor SentencePiece's")
 
@@ -136,7 +142,9 @@ def _flat(part: dict | None, key: str) -> list[dict]:
     """A component of a tokenizer as the list of its steps (none, one, or a Sequence of them)."""
     if part is None:
         return []
-    return [step for inner in part[key] for step in _flat(inner, key)] if part["type"] == "Sequence" else [part]
+    return (
+        [step for inner in part[key] for step in _flat(inner, key)] if part["type"] == "Sequence" else [part]
+    )
 
 
 def _byte_alphabet() -> dict[str, int]:

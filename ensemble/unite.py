@@ -43,7 +43,9 @@ def extensions_in(
     found = []
     for head in dict.fromkeys(candidates):
         if isinstance(head, bytes) and is_probable(column[head]) and not is_blank(head):
-            found.append((column[head], [i for i, u in enumerate(union) if i != column[head] and _starts(u, head)]))
+            found.append(
+                (column[head], [i for i, u in enumerate(union) if i != column[head] and _starts(u, head)])
+            )
     return found
 
 

@@ -18,7 +18,9 @@ from safe.cache import SlotCache
 from safe.reader import Reader
 
 CHUNK = 1024  # tokens of a prompt in one forward pass: bounds the memory of activations
-CATCH_UP = 16  # an answer further behind than this is brought up alone, so that the others are not padded to it
+CATCH_UP = (
+    16  # an answer further behind than this is brought up alone, so that the others are not padded to it
+)
 
 
 class ModelError(ValueError):
@@ -90,7 +92,9 @@ class LM:
     is to end. max_context: positions the model can address, or None.
     """
 
-    def __init__(self, name, model: PreTrainedModel, vocabulary: Vocabulary, reader: Reader, prompt_ids, default_eos):
+    def __init__(
+        self, name, model: PreTrainedModel, vocabulary: Vocabulary, reader: Reader, prompt_ids, default_eos
+    ):
         self.name, self.model, self.vocabulary, self.reader = name, model, vocabulary, reader
         self.prompt_ids, self.default_eos = prompt_ids, default_eos
         self.device = model.get_input_embeddings().weight.device
@@ -131,7 +135,11 @@ class LM:
             context.held = min(context.held, wanted[0] - 1)
             self._catch_up(context, wanted[0] - 1, CHUNK if len(contexts) == 1 else CATCH_UP)
             context.passes += 1
-        logits = self._run_one(contexts[0], positions[0]) if len(contexts) == 1 else self._run_all(contexts, positions)
+        logits = (
+            self._run_one(contexts[0], positions[0])
+            if len(contexts) == 1
+            else self._run_all(contexts, positions)
+        )
         return Rows(self, logits.float(), [len(wanted) for wanted in positions])
 
     def index(self, ids: Sequence[int]) -> Tensor:
@@ -196,7 +204,9 @@ class LM:
         if self.config._attn_implementation != "eager":
             return seen
         dtype = self.model.dtype
-        return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, torch.finfo(dtype).min)
+        return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(
+            ~seen, torch.finfo(dtype).min
+        )
 
     @cached_property
     def eos_symbol_ids(self) -> frozenset[int]:
@@ -235,6 +245,8 @@ def top_k(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     body, rest = logits[: blocks * block].view(blocks, block), logits[blocks * block :]
     best_blocks = body.amax(1).topk(k).indices
     columns = (best_blocks[:, None] * block + torch.arange(block, device=logits.device)).flatten()
-    columns = torch.cat([columns, torch.arange(blocks * block, blocks * block + len(rest), device=logits.device)])
+    columns = torch.cat(
+        [columns, torch.arange(blocks * block, blocks * block + len(rest), device=logits.device)]
+    )
     values, at = logits[columns].topk(k)
     return values, columns[at]

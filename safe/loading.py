@@ -9,7 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import is_flash_attn_2_available
 
 from ensemble.tokens import TokenizerError, Vocabulary, read_vocabulary
@@ -45,7 +51,9 @@ class LoadOptions:
                     f"--device {device}: this machine has {torch.cuda.device_count()} CUDA devices; use cpu"
                 )
         elif device not in ("cpu", "auto"):
-            raise ModelError(f"--device {device}: use cpu, cuda, cuda:N or auto, or one of these for each model")
+            raise ModelError(
+                f"--device {device}: use cpu, cuda, cuda:N or auto, or one of these for each model"
+            )
         dtype = self.dtype or ("bfloat16" if cuda else "float32")
         if dtype not in DTYPES:
             raise ModelError(f"--dtype {dtype}: use {', '.join(DTYPES)}")
@@ -69,7 +77,9 @@ def load_models(paths: Sequence[str], options: Sequence[LoadOptions], rows: int 
     options = [option.resolved() for option in options]
     for option in options:
         if rows > 1 and option.attn_implementation not in ("sdpa", "eager"):
-            raise ModelError(f"--batch_size above 1 needs --attn_implementation sdpa, not {option.attn_implementation}")
+            raise ModelError(
+                f"--batch_size above 1 needs --attn_implementation sdpa, not {option.attn_implementation}"
+            )
     sources = [_Source.find(path, option) for path, option in zip(paths, options, strict=True)]
     parts = [source.tokenizer_parts() for source in sources]
     models = [source.load(*part) for source, part in zip(sources, parts, strict=True)]
@@ -103,15 +113,21 @@ class _Source:
         looks_local = name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") != 1
         if path.is_dir():
             if not (path / "config.json").is_file():
-                raise ModelError(f"{name}: the folder holds no config.json; give a folder made by save_pretrained")
+                raise ModelError(
+                    f"{name}: the folder holds no config.json; give a folder made by save_pretrained"
+                )
         elif path.exists() or (looks_local and "/" in name) or not name:
-            raise ModelError(f"{name or repr(name)}: no such model folder; give a folder, a .gguf file or a Hub name")
+            raise ModelError(
+                f"{name or repr(name)}: no such model folder; give a folder, a .gguf file or a Hub name"
+            )
         return cls(name, str(path) if path.is_dir() else name, {}, options)
 
     def _call(self, loader, **kwargs):
         """A from_pretrained of transformers, its errors as one line that names the model."""
         try:
-            return loader(self.place, trust_remote_code=self.options.trust_remote_code, **self.files, **kwargs)
+            return loader(
+                self.place, trust_remote_code=self.options.trust_remote_code, **self.files, **kwargs
+            )
         except (OSError, ValueError, KeyError, ImportError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ModelError(f"{self.name}: cannot be loaded: {reason}") from error
@@ -121,7 +137,9 @@ class _Source:
         config = self._call(AutoConfig.from_pretrained).get_text_config(decoder=True)
         tokenizer = self._call(AutoTokenizer.from_pretrained)
         if not getattr(tokenizer, "is_fast", False):
-            raise TokenizerError(f"{self.name}: no fast tokenizer (tokenizer.json); byte-exact reading needs one")
+            raise TokenizerError(
+                f"{self.name}: no fast tokenizer (tokenizer.json); byte-exact reading needs one"
+            )
         layers = set(getattr(config, "layer_types", None) or ())
         if layers - {"full_attention", "sliding_attention"}:
             raise ModelError(
@@ -171,7 +189,11 @@ def prompt_ids(tokenizer: PreTrainedTokenizerBase, message: str) -> list[int]:
 def _end_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> list[int]:
     """SPEC 1: the EOS ids of the tokenizer, of the generation config and of the chat template's end of turn."""
     listed = getattr(generation, "eos_token_id", None)
-    ids = {tokenizer.eos_token_id, *(listed if isinstance(listed, list) else [listed]), _end_of_turn(tokenizer)}
+    ids = {
+        tokenizer.eos_token_id,
+        *(listed if isinstance(listed, list) else [listed]),
+        _end_of_turn(tokenizer),
+    }
     return sorted(ids - {None})
 
 
@@ -195,7 +217,9 @@ def _check_quantization(kind: str) -> None:
     try:
         import bitsandbytes  # noqa: F401
     except ImportError:
-        raise ModelError(f"--quantization {kind} needs the package bitsandbytes: pip install bitsandbytes") from None
+        raise ModelError(
+            f"--quantization {kind} needs the package bitsandbytes: pip install bitsandbytes"
+        ) from None
 
 
 def _quantization(kind: str):

@@ -8,9 +8,7 @@ A short window pays the verifiers too often, a long one drafts what is thrown aw
 from dataclasses import dataclass
 
 LONGEST = 16  # tokens
-PRIOR_TOKENS = (
-    48  # what is believed before the answer has shown anything: one token in 24 contested, half of them changed
-)
+PRIOR_TOKENS = 48  # what is believed before the answer has shown anything: one token in 24 contested, half of them changed
 PRIOR_CONTESTED = 2
 PRIOR_CHANGED = 1
 
@@ -43,7 +41,9 @@ class Lookahead:
     def _best(self) -> int:
         contested = (self.contested + PRIOR_CONTESTED) / (self.judged + PRIOR_TOKENS)
         changed = (self.changed + PRIOR_CHANGED) / (self.contested + PRIOR_CONTESTED)
-        return min(range(1, LONGEST + 1), key=lambda gamma: price_per_token(gamma, contested, changed, self.prices))
+        return min(
+            range(1, LONGEST + 1), key=lambda gamma: price_per_token(gamma, contested, changed, self.prices)
+        )
 
 
 def price_per_token(gamma: int, contested: float, changed: float, prices: Prices) -> float:

@@ -15,12 +15,13 @@ from tokenizers import Tokenizer
 from ensemble.tokens import Symbol, TokenizerError, Vocabulary
 
 CHECK_TEXT = (
-    "Straße, café, naïve: ¿qué?  Ñandú\n\n  Два слова; 漢字とかな、한국어 텍스트.\t👩‍👩‍👧‍👦 🇫🇷 👍🏽\r\n   \n"
+    "  Straße, café, naïve: ¿qué?  Ñandú\n\n  Два слова; 漢字とかな、한국어 텍스트.\t👩‍👩‍👧‍👦 🇫🇷 👍🏽\r\n   \n"
     "x = 12345.67 * (a_1 + b^2) / 10\n\\frac{1}{2}\\sqrt{3} $\\boxed{42}$ <b>&amp;</b>    'quoted' it's don't\n"
-    "العربية עברית हिन्दी ไทย — “dash” … € ½₁"
+    "العربية עברית हिन्दी ไทย — “dash” … € ½₁ \n "
 ).replace("½", "1⁄2")
 """Must come back byte for byte; NFC and NFKC leave most of it alone, and what they change is checked by offsets."""
 
+UNREACHABLE = "\ufffe" * 8  # a noncharacter
 ASCII_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
@@ -31,12 +32,13 @@ class Reading:
     ids: its tokens. starts: byte offset in the text -> index of the token that starts there; offsets inside a
     character that a normaliser changed, or that several tokens share, are not among them. complete: whether the text
     was read to its end (bytes that are no UTF-8 are not); if so its end is a boundary too. first: index of ids[0],
-    above 0 where the ids before it are settled.
+    above 0 where the ids before it are settled. exact: whether the ids join to the text (a normaliser changed nothing).
     """
 
     ids: list[int]
     starts: dict[int, int]
     complete: bool
+    exact: bool = True
     first: int = 0
 
     @property
@@ -57,8 +59,11 @@ class Reader:
         self._before_space = _inner_neighbours(vocabulary, b" ")
         self._before_newline = _inner_neighbours(vocabulary, b"\n")
 
-    def read(self, text: bytes) -> Reading:
-        """The model's own tokens of the longest prefix of text that is UTF-8, and where they start."""
+    def read(self, text: bytes, *, after_exact: bool = True) -> Reading:
+        """The model's own tokens of the longest prefix of text that is UTF-8, and where they start.
+
+        after_exact: whether what stands before the text, if anything, joined to its bytes. Where the whole does not,
+        starts come from the character offsets that the tokenizer reports."""
         try:
             string, complete = text.decode(), True
         except UnicodeDecodeError as error:
@@ -67,10 +72,13 @@ class Reader:
         encoding = self._backend.encode(string, add_special_tokens=False)
         ids = encoding.ids
         pieces = list(map(self.vocabulary.bytes_of, ids))
-        if b"".join(pieces) == text:
+        exact = b"".join(pieces) == text
+        if exact and after_exact:
             ends = accumulate(map(len, pieces), initial=0)
-            return Reading(ids, {offset: k for k, offset in zip(range(len(ids)), ends, strict=False)}, complete)
-        return Reading(ids, self._starts_by_offsets(string, encoding.offsets), complete)
+            starts = {offset: k for k, offset in zip(range(len(ids)), ends, strict=False)}
+        else:
+            starts = self._starts_by_offsets(string, encoding.offsets)
+        return Reading(ids, starts, complete, exact)
 
     def first_piece(self, symbol: Symbol) -> Symbol | None:
         """The symbol of the first token of this model's tokenization of a symbol; None if it is no text."""
@@ -110,11 +118,11 @@ class Reader:
     def _starts_by_offsets(self, string: str, offsets: list[tuple[int, int]]) -> dict[int, int]:
         """Starts from the character offsets that the tokenizer reports, where a normaliser changed the text."""
         byte_at = self._byte_offsets_of_whole_characters(string)
-        starts, reached = {}, -1
-        for k, (start, _) in enumerate(offsets):
-            if start > reached and start in byte_at:  # a later token of a split character repeats its offset
+        starts, reached = {}, 0
+        for k, (start, end) in enumerate(offsets):
+            if start >= reached and start in byte_at:  # tokens that share a character report it each
                 starts[byte_at[start]] = k
-            reached = max(reached, start)
+            reached = max(reached, end)
         return starts
 
     def _byte_offsets_of_whole_characters(self, string: str) -> dict[int, int]:
@@ -134,10 +142,14 @@ class Reader:
         normalizer = self._backend.normalizer
         text = normalizer.normalize_str(CHECK_TEXT).replace("▁", " ") if normalizer else CHECK_TEXT
         if unicodedata.normalize("NFKC", text) != unicodedata.normalize("NFKC", CHECK_TEXT):
-            raise TokenizerError(f"{self.vocabulary.name}: its tokenizer changes text (case, accents or white space)")
+            raise TokenizerError(
+                f"{self.vocabulary.name}: its tokenizer changes text (case, accents or white space)"
+            )
         ids = self._backend.encode(text, add_special_tokens=False).ids
         if (got := self.vocabulary.join(ids)) != text.encode():
-            at = next((i for i, (a, b) in enumerate(zip(got, text.encode(), strict=False)) if a != b), len(got))
+            at = next(
+                (i for i, (a, b) in enumerate(zip(got, text.encode(), strict=False)) if a != b), len(got)
+            )
             lost = text.encode()[at : at + 12].decode(errors="ignore")
             raise TokenizerError(
                 f"{self.vocabulary.name}: its tokenizer does not give text back exactly, from {lost!r} on"
@@ -156,27 +168,31 @@ class Transcript:
     """The response as one verifier reads it, kept up to date as the response grows.
 
     Only the tail behind the last settled offset is tokenized again; what lies before it can no longer change.
-    settled_ids: how many ids cover the first `settled` bytes of the response.
+    settled_ids: how many ids cover the first `settled` bytes of the response. exact: whether they join to those bytes.
     """
 
     reader: Reader
     settled: int = 0
     settled_ids: int = 0
+    exact: bool = True
 
     def read(self, response: bytes | bytearray, window: bytes) -> Reading:
         """Tokenize response + window. The ids are those behind the settled ones; offsets and indices in `starts` are
         counted in bytes of the response and in ids of the whole of it."""
-        tail = self.reader.read(bytes(response[self.settled :]) + window)
+        tail = self.reader.read(bytes(response[self.settled :]) + window, after_exact=self.exact)
         starts = {offset + self.settled: k + self.settled_ids for offset, k in tail.starts.items()}
-        return Reading(tail.ids, starts, tail.complete, self.settled_ids)
+        return Reading(tail.ids, starts, tail.complete, tail.exact, self.settled_ids)
 
     def settle(self, response: bytes | bytearray, reading: Reading) -> None:
         """Move the settled offset forward, given the last reading and the response it began with."""
         tail = bytes(response[self.settled :])
         offset = self.reader.settled(tail, {o - self.settled: k for o, k in reading.starts.items()})
         if offset:
-            self.settled_ids = reading.starts[self.settled + offset]
-            self.settled += offset
+            settled_ids = reading.starts[self.settled + offset]
+            if not reading.exact:
+                joined = self.reader.vocabulary.join(reading.ids[: settled_ids - self.settled_ids])
+                self.exact = self.exact and joined == tail[:offset]
+            self.settled, self.settled_ids = self.settled + offset, settled_ids
 
 
 def _continuing(backend: Tokenizer, vocabulary: Vocabulary) -> Tokenizer:
@@ -186,10 +202,12 @@ def _continuing(backend: Tokenizer, vocabulary: Vocabulary) -> Tokenizer:
     parts["normalizer"] = _without_prefix(parts["normalizer"], "normalizers")
     parts["pre_tokenizer"] = _without_prefix(parts["pre_tokenizer"], "pretokenizers")
     if parts["model"]["type"] == "Unigram":
-        # a control token is a piece of its own vocabulary there; out of reach, it can not be read from text
-        for i, (piece, _) in enumerate(parts["model"]["vocab"]):
-            if vocabulary.symbols[i] is None or not isinstance(vocabulary.symbols[i], bytes):
-                parts["model"]["vocab"][i] = [piece, -1e6]
+        # control tokens are pieces of its own vocabulary there: under another name no text can contain them
+        for i, (piece, score) in enumerate(parts["model"]["vocab"]):
+            if not isinstance(vocabulary.symbols[i], bytes):
+                parts["model"]["vocab"][i] = [UNREACHABLE + piece, score]
+        pieces = {piece for piece, _ in parts["model"]["vocab"]}
+        parts["added_tokens"] = [t for t in parts["added_tokens"] if UNREACHABLE + t["content"] not in pieces]
     copy = Tokenizer.from_str(json.dumps(parts))
     copy.encode_special_tokens = True
     return copy

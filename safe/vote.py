@@ -60,7 +60,10 @@ class Voter:
 
         def extensions():
             found = extensions_in(union, candidates, lambda i: float(probs[i]) > self.config.sharpen_lambda)
-            return [(column, torch.tensor(below, dtype=torch.long, device=probs.device)) for column, below in found]
+            return [
+                (column, torch.tensor(below, dtype=torch.long, device=probs.device))
+                for column, below in found
+            ]
 
         return Vote(union, masses, probs, self._sharpen(masses, probs, extensions))
 
@@ -68,7 +71,12 @@ class Voter:
         """One model's mass of each union symbol, normalised over the union: (U,)."""
         model = row.model
         standing = stand_ins(union, model.vocabulary, model.reader.first_piece)
-        pairs = [(i, token) for i, s in enumerate(standing) if s is not None for token in model.vocabulary.ids_of[s]]
+        pairs = [
+            (i, token)
+            for i, s in enumerate(standing)
+            if s is not None
+            for token in model.vocabulary.ids_of[s]
+        ]
         columns, ids = (model.index([pair[k] for pair in pairs]).long() for k in (0, 1))
         probs = row.log_probs(ids).exp()
         masses = torch.zeros(len(union), device=probs.device).index_add_(0, columns, probs)

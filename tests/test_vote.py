@@ -30,7 +30,9 @@ class FakeModel:
         self.reader = self
 
     def first_piece(self, symbol):
-        starts = [piece for piece in self.vocabulary.ids_of if symbol.startswith(piece if piece != EOS else b"\xff")]
+        starts = [
+            piece for piece in self.vocabulary.ids_of if symbol.startswith(piece if piece != EOS else b"\xff")
+        ]
         return max(starts, key=len)
 
     def index(self, ids):
@@ -42,7 +44,9 @@ class FakeModel:
 
     def dist(self, row: NextToken) -> dict:
         probs = defaultdict(float)
-        for symbol, p in zip(self.vocabulary.symbols, torch.softmax(row.logits.double(), 0).tolist(), strict=True):
+        for symbol, p in zip(
+            self.vocabulary.symbols, torch.softmax(row.logits.double(), 0).tolist(), strict=True
+        ):
             probs[symbol] += p
         return probs
 
@@ -67,7 +71,9 @@ def brute_masses(kind, models, rows, k):
     masses = []
     for model, row in zip(models, rows, strict=True):
         dist, counted, mass = model.dist(row), set(), {}
-        for u in [u for u in union if u in model.vocabulary] + [u for u in union if u not in model.vocabulary]:
+        for u in [u for u in union if u in model.vocabulary] + [
+            u for u in union if u not in model.vocabulary
+        ]:
             symbol = u if u in model.vocabulary else model.first_piece(u)
             mass[u] = 0.0 if symbol in counted else dist[symbol]
             counted.add(symbol)
@@ -82,7 +88,9 @@ def test_masses_are_those_of_the_definition(seed, kind):
     vote = Voter(models, SafeConfig(ensemble_type=kind, top_k=4)).vote(rows)
     union, masses = brute_masses(kind, models, rows, 4)
     assert list(vote.symbols) == union
-    torch.testing.assert_close(vote.masses.double(), torch.tensor(masses, dtype=torch.double), atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(
+        vote.masses.double(), torch.tensor(masses, dtype=torch.double), atol=1e-6, rtol=1e-4
+    )
     torch.testing.assert_close(vote.probs, vote.masses.mean(0))
     if kind == "unite":
         torch.testing.assert_close(vote.masses.sum(1), torch.ones(len(models)))
@@ -99,7 +107,11 @@ def test_sharpening_is_that_of_the_definition(seed, kind, sharpen):
         assert vote.sharpened is None
     elif sharpen == "geom":
         product = vote.masses.prod(0) ** (1 / len(models))
-        assert vote.sharpened is None if not product.any() else torch.allclose(vote.sharpened, product, atol=1e-6)
+        assert (
+            vote.sharpened is None
+            if not product.any()
+            else torch.allclose(vote.sharpened, product, atol=1e-6)
+        )
     else:
         tops = [models[0].vocabulary.symbols[i] for i in rows[0].top_ids(4)]
         heads = set(tops if kind == "unite" else models[0].vocabulary.symbols) - {EOS, None}
@@ -124,7 +136,9 @@ def test_an_accepted_token_is_the_one_the_unsharpened_ensemble_picks(seed, kind)
         drafted = Drafted(0, b"a", rows[0])
     views = [View(drafted.symbol, row) for row in rows[1:]]
     verdict = judge(drafted, views, [1 / len(models)] * len(models), None)
-    sums_decide = any(max(dist := m.dist(r), key=dist.get) != r.best_symbol for m, r in zip(models, rows, strict=True))
+    sums_decide = any(
+        max(dist := m.dist(r), key=dist.get) != r.best_symbol for m, r in zip(models, rows, strict=True)
+    )
     if verdict == Verdict.UNANIMOUS and (sums_decide or rows[0].best_symbol != drafted.symbol):
         return
     if verdict in (Verdict.UNANIMOUS, Verdict.CONFIDENT):
@@ -180,7 +194,8 @@ def test_combine_edits_nothing():
 
 
 @pytest.mark.parametrize(
-    "symbol, blank", [(b" ", True), (b"\n\t ", True), (b"\xe3\x80\x80", True), (b" a", False), (b"\xe3", False)]
+    "symbol, blank",
+    [(b" ", True), (b"\n\t ", True), (b"\xe3\x80\x80", True), (b" a", False), (b"\xe3", False)],
 )
 def test_blank(symbol, blank):
     assert is_blank(symbol) is blank

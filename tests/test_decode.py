@@ -1,0 +1,222 @@
+"""The fast path gives the slow twin's ids and verdicts (SPEC 3-6), whatever the batch."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+import torch
+
+from ensemble.tokens import EOS
+from safe import reference
+from safe.config import ConfigError, SafeConfig
+from safe.decode import generate
+from safe.lm import LM, ModelError
+from safe.verify import Verdict
+from tests.toy_lms import PROMPTS, toy_lm, toy_team
+
+COMBINATIONS = list(product(("unite", "gac"), ("heur", "geom", "none"), (1, 2, 3, 5, 8)))
+
+
+def slow(models, question, config):
+    """The reference's ids and verdict counts."""
+    response = reference.decode(models, question, config)
+    count = Counter(response.verdicts)
+    return tuple(response.ids), {**{str(v): count[v] for v in Verdict}, "changed": response.changed}
+
+
+def fast(models, questions, config):
+    """The decoder's ids and verdict counts, in order of the questions."""
+    for model in models:
+        model.reserve(config.batch_size)
+    answers = dict(generate(models, questions, config))
+    return [(answers[i].token_ids, answers[i].verdicts) for i in range(len(questions))]
+
+
+@pytest.fixture
+def remember(monkeypatch):
+    """Many settings ask the slow twin for the same distributions; a forward pass of given ids is computed once."""
+    logits, known = reference.logits, {}
+
+    def remembered(model, ids):
+        key = (id(model), tuple(ids))
+        if key not in known:
+            known[key] = logits(model, ids)
+        return known[key]
+
+    monkeypatch.setattr(reference, "logits", remembered)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_fast_equals_slow(seed, remember):
+    """300 teams, each with one of the 30 settings."""
+    kind, sharpen, gamma = COMBINATIONS[seed % len(COMBINATIONS)]
+    schedule = "every" if Random(seed).random() < 0.15 else "safe"
+    config = SafeConfig(
+        gamma=gamma,
+        ensemble_type=kind,
+        sharpen_type=sharpen,
+        schedule=schedule,
+        top_k=(10, 3)[seed % 2],
+        max_new_tokens=12,
+    )
+    models, question = toy_team(seed), PROMPTS[seed % len(PROMPTS)]
+    assert fast(models, [question], config) == [slow(models, question, config)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300))
+def test_fast_equals_slow_in_every_setting(seed, remember):
+    """300 teams, each with all of the 30 settings."""
+    models, question = toy_team(seed), PROMPTS[seed % len(PROMPTS)]
+    for kind, sharpen, gamma in COMBINATIONS:
+        config = SafeConfig(gamma=gamma, ensemble_type=kind, sharpen_type=sharpen, max_new_tokens=12)
+        assert fast(models, [question], config) == [slow(models, question, config)], config
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_batch_changes_nothing(seed):
+    """Every row has the ids and verdicts of decoding alone; rows join and leave at different lengths."""
+    rng = Random(seed)
+    models = toy_team(1000 + seed)
+    questions = [rng.choice(PROMPTS) + " x" * rng.randint(0, 40) for _ in range(6)]
+    config = SafeConfig(
+        gamma=rng.choice([1, 2, 3, 5, 8, "auto"]),
+        ensemble_type=rng.choice(["unite", "gac"]),
+        schedule=rng.choice(["safe", "safe", "every"]),
+        max_new_tokens=rng.choice([1, 7, 40]),
+    )
+    alone = fast(models, questions, config)
+    for size in (2, 3, 8):
+        assert fast(models, questions, replace(config, batch_size=size)) == alone, size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_a_batch_changes_nothing_in_long_answers(seed):
+    models, questions = toy_team(2000 + seed), list(PROMPTS) * 2
+    config = SafeConfig(
+        gamma=(2, 5, 8)[seed % 3], ensemble_type=("unite", "gac")[seed % 2], max_new_tokens=200
+    )
+    alone = fast(models, questions, config)
+    for size in (2, 3, 8):
+        assert fast(models, questions, replace(config, batch_size=size)) == alone, size
+
+
+def test_the_teams_meet_every_verdict():
+    """Otherwise the equalities above would say little."""
+    total = Counter()
+    for seed in range(40):
+        kind, sharpen, gamma = COMBINATIONS[seed % len(COMBINATIONS)]
+        config = SafeConfig(gamma=gamma, ensemble_type=kind, sharpen_type=sharpen, max_new_tokens=12)
+        total.update(fast(toy_team(seed), [PROMPTS[0]], config)[0][1])
+    assert min(total.values()) > 5, total
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "qwen", "llama2", "gemma", "unigram"])
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_one_model_is_plain_greedy(kind, batch_size):
+    """SPEC 3: k = 1 equals transformers' generate."""
+    model = toy_lm(kind, 1)
+    config = SafeConfig(max_new_tokens=30, batch_size=batch_size)
+    ends = sorted(model.eos_symbol_ids)
+    for question, (ids, verdicts) in zip(PROMPTS, fast([model], PROMPTS, config), strict=True):
+        prompt = torch.tensor([model.prompt_ids(question)])
+        greedy = model.model.generate(
+            prompt, do_sample=False, max_new_tokens=30, eos_token_id=ends, pad_token_id=ends[0]
+        )
+        assert list(ids) == greedy[0, prompt.shape[1] :].tolist()
+        assert not any(verdicts.values())
+
+
+def test_ensemble_off_is_the_drafter_alone():
+    models = toy_team(3)
+    off = fast(models, PROMPTS, SafeConfig(ensemble=False, max_new_tokens=20))
+    assert off == fast(models[:1], PROMPTS, SafeConfig(max_new_tokens=20))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama2", "gemma"])
+def test_a_twin_changes_no_text(kind):
+    """With the drafter as its own verifier the text is plain greedy's (votes may fall: retokenizing is no identity)."""
+    model = toy_lm(kind, 1)
+    twin = LM("twin", model.model, model.vocabulary, model.reader, model.prompt_ids, model.default_eos)
+    config = SafeConfig(max_new_tokens=24)
+    alone = dict(generate([model], PROMPTS, config))
+    together = dict(generate([model, twin], PROMPTS, config))
+    assert [together[i].text for i in together] == [alone[i].text for i in alone]
+
+
+def test_sliding_window_rolls_back_far_past_its_window():
+    """SPEC 6: a Gemma-style model reads 40 tokens, is cut back 33 of them and reads others, as without a cache."""
+    model = toy_lm("gemma", 2, window=5)
+    rng = Random(0)
+    texts = [[rng.randrange(5, len(model.vocabulary) - 5) for _ in range(40)] for _ in range(2)]
+    context = model.open(texts[0])
+    model.read([context], [[40]])
+    context.rewrite(7, texts[1][7:])
+    (rows,) = model.read([context], [[20, 39, 40]]).lists()
+    assert context.held == 40
+    model.close(context)
+    ids = texts[0][:7] + texts[1][7:]
+    for row, position in zip(rows, (20, 39, 40), strict=True):
+        torch.testing.assert_close(row.logits, reference.logits(model, ids[:position]), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("max_new_tokens", [1, 2, 3, 7])
+def test_the_answer_is_cut_after_the_verdicts(max_new_tokens):
+    """A window is full also where max_new_tokens ends inside it: shorter answers are prefixes of longer ones."""
+    models = toy_team(11)
+    ((long, _),) = fast(models, PROMPTS[:1], SafeConfig(max_new_tokens=20))
+    ((short, verdicts),) = fast(models, PROMPTS[:1], SafeConfig(max_new_tokens=max_new_tokens))
+    assert short == long[:max_new_tokens]
+    assert sum(verdicts[v] for v in Verdict) == len(short)
+
+
+def test_answers_count_what_they_cost():
+    models = toy_team(5)
+    for _, answer in generate(models, PROMPTS, SafeConfig(max_new_tokens=20, trace=True)):
+        assert (
+            answer.drafted == answer.forward_passes[0] >= len(answer.token_ids) - answer.verdicts["changed"]
+        )
+        assert len(answer.trace) == len(answer.token_ids)
+        assert sum(token.verdict == "ensembled" for token in answer.trace) == answer.verdicts["ensembled"]
+        assert all((token.vote is not None) == (token.verdict == "ensembled") for token in answer.trace)
+        assert b"".join(token.bytes for token in answer.trace).decode(errors="replace") == answer.text
+        ended = models[0].vocabulary.symbols[answer.token_ids[-1]] == EOS
+        assert answer.finish_reason == ("eos" if ended else "length")
+        assert all(answer.seconds[part] >= 0 for part in ("draft", "verify", "tokenize", "ensemble"))
+
+
+def test_a_prompt_beyond_the_context_is_an_answer_of_its_own():
+    models = toy_team(5)
+    (_, long), (_, short) = sorted(generate(models, ["word " * 3000, "Hi"], SafeConfig(max_new_tokens=5)))
+    assert long.finish_reason == "context" and long.token_ids == () and short.token_ids
+
+
+def test_logits_that_are_not_finite_stop_the_run():
+    model = toy_lm("gpt2", 3, vocab_pad=2)
+    model.model.lm_head.weight.data[4, 0] = float("nan")
+    with pytest.raises(ModelError, match="gpt2-3.*not finite"):
+        list(generate([model], PROMPTS[:1], SafeConfig(max_new_tokens=5)))
+    assert not model.contexts  # the place is free again
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"gamma": 0}, {"gamma": 2.5}, {"max_new_tokens": 0}, {"top_k": 0}, {"batch_size": 0}, {"weights": (1.0, -1.0)},
+        {"ensemble_type": "mean"}, {"sharpen_type": "soft"}, {"schedule": "never"}, {"sharpen_lambda": 2}, {"gac_gate": -1},
+        {"weights": ()},
+    ],
+)  # fmt: skip
+def test_settings_check_themselves(setting):
+    (name,) = setting
+    with pytest.raises(ConfigError, match=name):
+        SafeConfig(**setting)
+
+
+def test_weights_are_one_a_model():
+    assert SafeConfig(weights=(3, 1)).weights_for(2) == (0.75, 0.25)
+    with pytest.raises(ConfigError, match="3 given for 2 models"):
+        SafeConfig(weights=(1, 1, 1)).weights_for(2)
