@@ -1,0 +1,30 @@
+# Both commands set up all they need: `make demo` answers a few questions, `make test` runs the tests.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+MODELS ?= models
+OUT ?= out/demo
+RUN = $(VENV)/bin/python
+
+demo: $(VENV)/.installed $(MODELS)
+	$(RUN) run_safe.py --model_path1 $(MODELS)/smollm2 --model_path2 $(MODELS)/gemma3 --data_name gsm8k \
+		--data_path demo/questions.jsonl --max_new_tokens 96 --output_path $(OUT)
+
+# The tests of the real models skip where the models are not; `make test-all` makes them and runs the slow tests too.
+test: lint
+	SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra -m "not slow"
+
+test-all: lint $(MODELS)
+	SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra
+
+lint: $(VENV)/.installed
+	$(VENV)/bin/ruff check .
+
+$(VENV)/.installed: requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(MODELS): $(VENV)/.installed
+	$(RUN) scripts/get_small_models.py $(MODELS)
+
+.PHONY: demo test test-all lint $(MODELS)
