@@ -329,6 +329,8 @@ def _learn_bigrams(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, s
     rows_in = torch.ones(size, HIDDEN)
     rows_in[:, 1:] = 8 * normalize(left[:, : HIDDEN - 1] * strength[: HIDDEN - 1].sqrt(), eps=1e-2)
     rows_out = torch.cat([common.log()[:, None], (right.T * strength.sqrt())[:, : HIDDEN - 1]], 1)
+    # tokens that the text never has would be as likely as each other: a tie that rounding decides
+    rows_out += 0.1 * torch.randn(rows_out.shape, generator=torch.Generator().manual_seed(seed))
     model.get_input_embeddings().weight.copy_(rows_in)
     model.get_output_embeddings().weight.copy_(rows_out)
 
