@@ -91,7 +91,12 @@ def load_models(paths: Sequence[str], options: Sequence[LoadOptions], rows: int 
 def check_models(paths: Sequence[str], options: Sequence[LoadOptions]) -> None:
     """Raise ModelError or TokenizerError for everything about the models that can be known without their weights."""
     for path, option in zip(paths, options, strict=True):
-        _Source.find(path, option.resolved()).tokenizer_parts()
+        load_reader(path, option)
+
+
+def load_reader(path: str, options: LoadOptions) -> Reader:
+    """How a model reads text, without its weights. Raises ModelError or TokenizerError."""
+    return _Source.find(path, options.resolved()).tokenizer_parts()[2]
 
 
 @dataclass(frozen=True)
