@@ -112,17 +112,19 @@ def short_names(runs: Iterable[Run]) -> dict[str, str]:
     return {name: short if seen.count(short) == 1 else name for name, short in last.items()}
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
-    """A method label a run; runs that would share one on the same data get the settings that tell them apart."""
-    told = {(run.models, run.method): _told_apart_by(run, runs) for run in runs}
+def labels(runs: Sequence[Run], but: str | None = None) -> list[str]:
+    """A method label a run; runs that would share one on the same data get the settings that tell them apart. but: a
+    setting that is left out all the same."""
+    told = {(run.models, run.method): _told_apart_by(run, runs, but) for run in runs}
     return [
         ", ".join([run.method, *(f"{key} {run.config.get(key)}" for key in told[run.models, run.method])])
         for run in runs
     ]
 
 
-def _told_apart_by(run: Run, runs: Sequence[Run]) -> list[str]:
+def _told_apart_by(run: Run, runs: Sequence[Run], but: str | None) -> list[str]:
     """The settings in which runs of the same models and method on one dataset differ."""
     same = [other for other in runs if (other.models, other.method) == (run.models, run.method)]
     pairs = [(a, b) for a in same for b in same if a.dataset == b.dataset]
-    return [key for key in DISTINGUISHING if any(a.config.get(key) != b.config.get(key) for a, b in pairs)]
+    differ = [key for key in DISTINGUISHING if any(a.config.get(key) != b.config.get(key) for a, b in pairs)]
+    return [key for key in differ if key != but]
