@@ -26,7 +26,7 @@ def user_message(name: str, example: Example, shots: str | None = None) -> str:
         assert shots is not None, "bbh is asked with worked examples"
         return f"{shots}\n\nQ: {question}\n{BBH}"
     if name in ("arc", "mmlu-redux"):
-        options = [f"{letter}. {text}" for letter, text in zip(ascii_uppercase, example.choices)]
+        options = [f"{letter}. {text}" for letter, text in zip(ascii_uppercase, example.choices, strict=False)]
         return "\n".join([f"Question: {question}", *options, CHOICE])
     assert name in ("gsm8k", "math500", "toy"), name
     return f"{question}\n{MATH}"

@@ -35,10 +35,7 @@ def read_file(path: Path) -> Table:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check --data_path") from error
-    if path.suffix == ".parquet":
-        rows = _parquet(content, path)
-    else:
-        rows = _json(content, path)
+    rows = _parquet(content, path) if path.suffix == ".parquet" else _json(content, path)
     if not rows:
         raise DataError(f"{path} holds no rows; give a file with the columns of the Hub's dataset")
     return Table(str(path), tuple(rows), hashlib.sha256(content).hexdigest())
@@ -72,8 +69,8 @@ def subject_files(folder: Path, subjects: Sequence[str]) -> dict[str, Path]:
     if missing:
         there = ", ".join(sorted(found)) or "no such file at all"
         raise DataError(
-            f"{folder} has no {missing[0]}{'/'.join(SUFFIXES)} ({len(missing)} of {len(subjects)} subjects are missing); "
-            f"add the files or choose with --subjects from: {there}"
+            f"{folder} has no {missing[0]}{'/'.join(SUFFIXES)} "
+            f"({len(missing)} of {len(subjects)} subjects are missing); add the files or choose with --subjects from: {there}"
         )
     for subject in subjects:
         if len(found[subject]) > 1:

@@ -1,8 +1,8 @@
 """Token ids as bytes: the common language of models whose tokenizers differ (no torch here).
 
 Strings are never compared. The pieces of two vocabularies are spelt in two alphabets (`đ` is the raw byte 0x11 in a
-byte-level BPE and a letter in a SentencePiece vocabulary), so every id is turned into the bytes it adds to a text, once,
-when the tokenizer is loaded.
+byte-level BPE and a letter in a SentencePiece vocabulary), so every id is turned into the bytes it adds to a text,
+once, when the tokenizer is loaded.
 """
 
 import json
@@ -148,7 +148,7 @@ def _flat(part: dict | None, key: str) -> list[dict]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Character -> byte of byte-level BPE: printable Latin-1 stands for itself, the other bytes follow U+0100 in order."""
+    """Character -> byte of byte-level BPE: printable Latin-1 stands for itself, the others follow U+0100 in order."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]
     alphabet = {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}

@@ -153,8 +153,11 @@ class _Source:
         eos = _end_ids(tokenizer, self._generation_config())
         vocabulary = read_vocabulary(
             tokenizer.backend_tokenizer,
-            name=self.name, size=max(config.vocab_size, 1), eos_ids=eos, silent_ids=set(tokenizer.all_special_ids) - set(eos),
-        )  # fmt: skip
+            name=self.name,
+            size=max(config.vocab_size, 1),
+            eos_ids=eos,
+            silent_ids=set(tokenizer.all_special_ids) - set(eos),
+        )
         return tokenizer, vocabulary, Reader(tokenizer.backend_tokenizer, vocabulary)
 
     def _generation_config(self) -> GenerationConfig | None:

@@ -8,7 +8,8 @@ A short window pays the verifiers too often, a long one drafts what is thrown aw
 from dataclasses import dataclass
 
 LONGEST = 16  # tokens
-PRIOR_TOKENS = 48  # what is believed before the answer has shown anything: one token in 24 contested, half of them changed
+# what is believed before the answer has shown anything: one token in 24 contested, half of them changed
+PRIOR_TOKENS = 48
 PRIOR_CONTESTED = 2
 PRIOR_CHANGED = 1
 

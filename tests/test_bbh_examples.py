@@ -43,7 +43,7 @@ def test_form(task):
     for question, _, answer in found:
         if answer.startswith("("):
             options = re.findall(r"^(\([A-Z]\)) (.+)$", question, re.MULTILINE)
-            letters, texts = zip(*options)
+            letters, texts = zip(*options, strict=True)
             assert letters == tuple(f"({chr(65 + i)})" for i in range(len(letters))) and answer in letters
             assert len(set(texts)) == len(texts)
 
@@ -147,7 +147,7 @@ def test_logical_deduction(size):
         intro, *statements = story.rstrip(".").split(". ")
         things = re.sub(r"\b(an?|and) ", "", intro.split(": ")[1]).split(", ")
         assert len(things) == {"three": 3, "five": 5, "seven": 7}[size]
-        orders = (dict(zip(things, places)) for places in permutations(range(1, len(things) + 1)))
+        orders = (dict(zip(things, places, strict=True)) for places in permutations(range(1, len(things) + 1)))
         orders = [order for order in orders if all(holds(statement, order) for statement in statements)]
         assert len(orders) == 1, "the statements fix one order"
         options = re.findall(r"^(\([A-Z]\)) (.+)$", question, re.MULTILINE)

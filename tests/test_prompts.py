@@ -85,7 +85,7 @@ def test_every_prompt_has_single_newlines_at_the_seams():
             lines = text.split("\n")
             assert text == text.strip() and lines[-1] in (CHOICE, MATH)
             if example.choices:
-                tail = [f"{letter}. {choice}" for letter, choice in zip("ABCDE", example.choices)]
+                tail = [f"{letter}. {choice}" for letter, choice in zip("ABCDE", example.choices, strict=False)]
                 head, options = text.removesuffix(f"\n{CHOICE}").split(f"\n{tail[0]}", 1)
                 assert head == f"Question: {example.question.strip(chr(10))}" and not head.endswith("\n")
                 assert tail[0] + options == "\n".join(tail)
