@@ -70,7 +70,8 @@ def subject_files(folder: Path, subjects: Sequence[str]) -> dict[str, Path]:
         there = ", ".join(sorted(found)) or "no such file at all"
         raise DataError(
             f"{folder} has no {missing[0]}{'/'.join(SUFFIXES)} "
-            f"({len(missing)} of {len(subjects)} subjects are missing); add the files or choose with --subjects from: {there}"
+            f"({len(missing)} of {len(subjects)} subjects are missing); "
+            f"add the files or choose with --subjects from: {there}"
         )
     for subject in subjects:
         if len(found[subject]) > 1:

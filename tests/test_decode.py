@@ -206,8 +206,8 @@ def test_logits_that_are_not_finite_stop_the_run():
     "setting",
     [
         {"gamma": 0}, {"gamma": 2.5}, {"max_new_tokens": 0}, {"top_k": 0}, {"batch_size": 0}, {"weights": (1.0, -1.0)},
-        {"ensemble_type": "mean"}, {"sharpen_type": "soft"}, {"schedule": "never"}, {"sharpen_lambda": 2}, {"gac_gate": -1},
-        {"weights": ()},
+        {"ensemble_type": "mean"}, {"sharpen_type": "soft"}, {"schedule": "never"}, {"sharpen_lambda": 2},
+        {"gac_gate": -1}, {"weights": ()},
     ],
 )  # fmt: skip
 def test_settings_check_themselves(setting):
