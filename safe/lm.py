@@ -18,9 +18,8 @@ from safe.cache import SlotCache
 from safe.reader import Reader
 
 CHUNK = 1024  # tokens of a prompt in one forward pass: bounds the memory of activations
-CATCH_UP = (
-    16  # an answer further behind than this is brought up alone, so that the others are not padded to it
-)
+BLOCK = 256  # logits of which only the highest is looked at first
+CATCH_UP = 16  # an answer further behind is brought up alone, so that the others are not padded to it
 
 
 class ModelError(ValueError):
@@ -30,34 +29,38 @@ class ModelError(ValueError):
 class NextToken:
     """One model's next-token distribution at one position; nothing is computed before it is asked for.
 
-    logits: (V,) float32. best: id of the highest logit.
+    logits: (V,) float32, on the model's device. best: id of the highest logit.
     """
 
     __slots__ = ("_log_norm", "best", "logits", "model")
 
     def __init__(self, model: "LM", logits: Tensor, best: int):
         self.model, self.logits, self.best = model, logits, best
-        self._log_norm: Tensor | None = None
+        self._log_norm: float | None = None
 
     @property
     def best_symbol(self) -> Symbol | None:
         return self.model.vocabulary.symbols[self.best]
 
-    def log_probs(self, ids: Tensor | slice = slice(None)) -> Tensor:
-        """Log-probabilities of some ids (all without an argument), float32."""
+    def distribution(self) -> Tensor:
+        """The whole softmax: (V,)."""
+        return torch.softmax(self.logits, 0)
+
+    def probs(self, ids: Sequence[int]) -> list[float]:
+        """The probabilities of some ids, on the host."""
         if self._log_norm is None:
-            self._log_norm = torch.logsumexp(self.logits, 0)
-        return self.logits[ids] - self._log_norm
+            self._log_norm = float(torch.logsumexp(self.logits, 0))
+        return [math.exp(logit - self._log_norm) for logit in self.logits[self.model.index(ids)].tolist()]
 
     def prob(self, symbol: Symbol) -> float:
         """The probability of a symbol: the sum over its ids; 0 if the model lacks it."""
         ids = self.model.vocabulary.ids_of.get(symbol, ())
-        return float(self.log_probs(self.model.index(ids)).exp().sum()) if ids else 0.0
+        return sum(self.probs(ids)) if ids else 0.0
 
     def top_ids(self, k: int) -> list[int]:
         """The k most probable ids by falling probability, of equals the lowest first."""
         values, ids = top_k(self.logits, min(k, len(self.logits)))
-        return [token for _, token in sorted(zip((-values).tolist(), ids.tolist(), strict=True))]
+        return [token for _, token in sorted(zip((-value for value in values), ids, strict=True))]
 
 
 @dataclass
@@ -146,10 +149,6 @@ class LM:
         """Ids as an index tensor on the device of the logits."""
         return torch.tensor(ids, device=self.device)
 
-    def probs_of(self, rows: NextToken) -> Tensor:
-        """The whole distribution (V,), float32."""
-        return rows.log_probs().exp()
-
     def _catch_up(self, context: Context, end: int, limit: int) -> None:
         """Run a context alone, a chunk a pass, while it lacks more than `limit` ids before `end`."""
         while end - context.held > limit:
@@ -236,17 +235,18 @@ class Rows:
         return [rows[end - count : end] for end, count in zip(ends, self.counts, strict=True)]
 
 
-def top_k(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """torch.topk of one row (V,) for small k: the k best lie in the k blocks with the highest maxima."""
-    block = 512
-    blocks = len(logits) // block
+def top_k(logits: Tensor, k: int) -> tuple[list[float], list[int]]:
+    """The k highest of (V,) logits and their ids, for a small k and a large V.
+
+    They lie in the k blocks with the highest maxima; only those are searched."""
+    blocks = len(logits) // BLOCK
     if blocks <= 2 * k:
-        return torch.topk(logits, k)
-    body, rest = logits[: blocks * block].view(blocks, block), logits[blocks * block :]
-    best_blocks = body.amax(1).topk(k).indices
-    columns = (best_blocks[:, None] * block + torch.arange(block, device=logits.device)).flatten()
-    columns = torch.cat(
-        [columns, torch.arange(blocks * block, blocks * block + len(rest), device=logits.device)]
-    )
-    values, at = logits[columns].topk(k)
-    return values, columns[at]
+        values, ids = torch.topk(logits, k)
+        return values.tolist(), ids.tolist()
+    body = logits[: blocks * BLOCK].view(blocks, BLOCK)
+    chosen = body.amax(1).topk(k).indices
+    values, places = torch.cat([body[chosen].flatten(), logits[blocks * BLOCK :]]).topk(k)
+    firsts = [block * BLOCK for block in chosen.tolist()]
+    in_rest = (blocks - k) * BLOCK
+    ids = [firsts[i // BLOCK] + i % BLOCK if i < k * BLOCK else i + in_rest for i in places.tolist()]
+    return values.tolist(), ids

@@ -69,7 +69,7 @@ def trace_vote(drafted: Drafted, rows: Sequence[NextToken], vote: Vote) -> VoteT
 
 def _candidates(row: NextToken) -> Candidates:
     ids = row.top_ids(SHOWN)
-    probs = row.log_probs(row.model.index(ids)).exp().tolist()
+    probs = row.probs(ids)
     symbols = [row.model.vocabulary.symbols[token] for token in ids]
     return tuple(
         (readable(s), p) for s, p in zip(symbols, probs, strict=True) if s == EOS or isinstance(s, bytes)

@@ -41,7 +41,7 @@ class Voter:
 
     def __init__(self, models: Sequence[LM], config: SafeConfig):
         self.models, self.config = models, config
-        self.weights = torch.tensor(config.weights_for(len(models)), device=models[0].device)
+        self.weights = torch.tensor(config.weights_for(len(models)))
         self._union: VocabularyUnion | None = None
 
     @torch.inference_mode()
@@ -54,39 +54,33 @@ class Voter:
         union = union_of(tops)
         if not union:
             return None
-        masses = torch.stack([self._masses_over(union, row) for row in rows])
+        masses = torch.tensor([self._masses_over(union, row) for row in rows])
         probs = arithmetic_mean(masses, self.weights)
-        candidates = [symbol for symbol in tops[0] if symbol is not None]
 
         def extensions():
-            found = extensions_in(union, candidates, lambda i: float(probs[i]) > self.config.sharpen_lambda)
-            return [
-                (column, torch.tensor(below, dtype=torch.long, device=probs.device))
-                for column, below in found
-            ]
+            listed, heads = probs.tolist(), [symbol for symbol in tops[0] if symbol is not None]
+            found = extensions_in(union, heads, lambda i: listed[i] > self.config.sharpen_lambda)
+            return [(column, torch.tensor(below)) for column, below in found if below]
 
         return Vote(union, masses, probs, self._sharpen(masses, probs, extensions))
 
-    def _masses_over(self, union: Sequence[Symbol], row: NextToken) -> Tensor:
-        """One model's mass of each union symbol, normalised over the union: (U,)."""
+    def _masses_over(self, union: Sequence[Symbol], row: NextToken) -> list[float]:
+        """One model's mass of each union symbol, normalised over the union."""
         model = row.model
         standing = stand_ins(union, model.vocabulary, model.reader.first_piece)
-        pairs = [
-            (i, token)
-            for i, s in enumerate(standing)
-            if s is not None
-            for token in model.vocabulary.ids_of[s]
-        ]
-        columns, ids = (model.index([pair[k] for pair in pairs]).long() for k in (0, 1))
-        probs = row.log_probs(ids).exp()
-        masses = torch.zeros(len(union), device=probs.device).index_add_(0, columns, probs)
-        return (masses / masses.sum().clamp_min(torch.finfo(masses.dtype).tiny)).to(self.weights.device)
+        pairs = [(i, token) for i, s in enumerate(standing) if s is not None for token in model.vocabulary.ids_of[s]]
+        masses = [0.0] * len(union)
+        for (i, _), prob in zip(pairs, row.probs([token for _, token in pairs]), strict=True):
+            masses[i] += prob
+        total = sum(masses)
+        return [mass / total for mass in masses] if total else masses
 
     def _gac(self, rows: Sequence[NextToken]) -> Vote:
         if self._union is None:
             self._union = VocabularyUnion([model.vocabulary for model in self.models])
         union = self._union
-        masses = union.masses([row.log_probs().exp() for row in rows])
+        masses = union.masses([row.distribution() for row in rows])
+        self.weights = self.weights.to(masses.device)  # moved once, on first use
         probs = arithmetic_mean(masses, self.weights)
         extensions = lambda: union.extensions(probs, self.config.sharpen_lambda)  # noqa: E731
         return Vote(union.symbols, masses, probs, self._sharpen(masses, probs, extensions))

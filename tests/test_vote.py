@@ -206,4 +206,4 @@ def test_top_k_is_torchs(seed):
     logits = torch.randn(20_000 + seed * 37, generator=torch.Generator().manual_seed(seed))
     values, ids = top_k(logits, 10)
     expected = torch.topk(logits, 10)
-    assert values.tolist() == expected.values.tolist() and ids.tolist() == expected.indices.tolist()
+    assert values == expected.values.tolist() and ids == expected.indices.tolist()
