@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eval.paired import Paired, holm, paired, wilson
+from eval.paired import Paired, holm, paired
 from eval.records import OutputError
 from eval.runs import Run, labels, read_run, short_names
 
@@ -157,8 +157,3 @@ def _confounds(tests: Sequence[Test]) -> list[str]:
             told = ", ".join(f"{key} ({configs[0].get(key)} and {configs[1].get(key)})" for key in differing)
             notes.append(f"{test.run.title} and {test.against.title} on {test.run.run.dataset} also differ in {told}")
     return notes
-
-
-def accuracy_interval(run: Run) -> tuple[float, float]:
-    """The 95% Wilson interval of a run's accuracy, 0..1."""
-    return wilson(run.correct, len(run.predictions))

@@ -1,4 +1,4 @@
-"""Statistics of accuracies: one run alone, two runs on the same questions, many comparisons at once. Pure."""
+"""Statistics of two runs on the same questions, and of many comparisons at once. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 RESAMPLES = 9999
 SEED = 0
@@ -26,12 +25,6 @@ class Paired:
     difference: float
     interval: tuple[float, float]
     p: float
-
-
-def wilson(correct: int, n: int) -> tuple[float, float]:
-    """95% Wilson interval of an accuracy, 0..1."""
-    low, high = proportion_confint(correct, n, alpha=0.05, method="wilson")
-    return float(low), float(high)
 
 
 def paired(a: Sequence[bool], b: Sequence[bool]) -> Paired:

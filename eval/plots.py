@@ -19,7 +19,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from eval.comparison import accuracy_interval
 from eval.records import OutputError
 from eval.runs import PARTS, Run, labels, read_run, short_names
 
@@ -103,7 +102,7 @@ def gamma(runs: Sequence[Run]) -> Figure | None:
         ordered = sorted(one.runs, key=lambda run: values.index(run.config["gamma"]))
         x = np.array([values.index(run.config["gamma"]) for run in ordered]) + (shift if len(swept) > 1 else 0)
         y = np.array([100 * run.accuracy for run in ordered])
-        bounds = np.abs(100 * np.array([accuracy_interval(run) for run in ordered]).T - y)
+        bounds = np.abs(100 * np.array([run.interval for run in ordered]).T - y)
         latencies = [1000 * run.seconds / run.tokens for run in ordered]
         fixed = sum(run.config["gamma"] != "auto" for run in ordered)  # "auto" is no place on a line
         style = {"color": one.colour, "marker": one.marker}

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from eval.records import OutputError
+from statsmodels.stats.proportion import proportion_confint
+
+from eval.records import OutputError, OutputFolder, read_lines
 
 PARTS = ("draft", "verify", "tokenize", "ensemble")
 METHODS = {"unite": "UniTE", "gac": "GaC"}
@@ -20,12 +22,13 @@ DISTINGUISHING = (
 
 @dataclass(frozen=True)
 class Run:
-    """One output folder. predictions: its lines by id, in order, those with a repaired gold left out (they count in a
-    figure of their own, not in the accuracy)."""
+    """One output folder. predictions: its lines by id, in order. repaired: likewise, the lines whose gold was repaired;
+    they count in a figure of their own, not in the accuracy."""
 
     folder: Path
     config: dict
     predictions: dict[str, dict]
+    repaired: dict[str, dict]
 
     @property
     def dataset(self) -> str:
@@ -62,6 +65,12 @@ class Run:
         return self.correct / len(self.predictions)
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% Wilson interval of the accuracy, 0..1."""
+        low, high = proportion_confint(self.correct, len(self.predictions), method="wilson")
+        return float(low), float(high)
+
+    @property
     def ensemble_rate(self) -> float | None:
         """E/T, 0..1; None where nothing could be ensembled."""
         if self.is_single or not self.tokens:
@@ -87,21 +96,14 @@ def read_run(folder: Path | str) -> Run:
     folder = Path(folder)
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        lines = list(read_lines(folder / "predictions.jsonl"))
     except (OSError, json.JSONDecodeError) as error:
         raise OutputError(f"{folder} is no output folder of run_safe.py or run_safe_mmlu.py: {error}") from error
+    lines = OutputFolder(folder).lines()
     predictions = {line["id"]: line for line in lines if not line.get("repaired")}
     if not predictions:
         raise OutputError(f"{folder} has no predictions yet; run its command again to go on")
-    return Run(folder, config, predictions)
-
-
-def read_lines(path: Path) -> Iterator[dict]:
-    """The JSON lines of a file; a last line that was cut off while it was written is left out."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                yield json.loads(line)
+    repaired = {line["id"]: line for line in lines if line.get("repaired")}
+    return Run(folder, config, predictions, repaired)
 
 
 def short_names(runs: Iterable[Run]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from eval.comparison import Comparison, Named, Test, accuracy_interval
+from eval.comparison import Comparison, Named, Test
 
 Cells = list[str]
 
@@ -84,7 +84,7 @@ def _accuracy(comparison: Comparison) -> Table:
 def _accuracy_cell(comparison: Comparison, named: Named | None, with_n: bool) -> str:
     if named is None:
         return "–"
-    low, high = accuracy_interval(named.run)
+    low, high = named.run.interval
     best = comparison.best_single(named)
     gap = f" ({_signed(best.result.difference)})" if best else ""
     n = f" n = {len(named.run.predictions)}" if with_n else ""
@@ -130,7 +130,7 @@ def _test_row(test: Test) -> Cells:
 
 def _csv_line(named: Named, tests: dict[str, Test]) -> dict:
     run = named.run
-    low, high = accuracy_interval(run)
+    low, high = run.interval
     line = {
         "models": " + ".join(named.models), "method": named.method, "dataset": run.dataset,
         "n": len(run.predictions), "correct": run.correct, "accuracy": run.accuracy, "accuracy_low": low,

@@ -6,8 +6,9 @@ import random
 from pathlib import Path
 
 MODELS = ("hub/drafter", "hub/verifier")
-WORDS = [b" the", b" farmer", b" sold", b" 12", b" eggs", b".", b" So", b" she", b" has", b" \xe2\x82", b"\xac", b"5",
-         b"\n", b" <b>", b" na\xc3\xafve", b" \xf0\x9f", b"\x90\x94", b" answer", b" is"]  # fmt: skip
+WORDS = [b" the", b" farmer", b" sold", b" 12", b" eggs", b".", b" So", b" she", b" has", b" for", b"\n", b" <b>",
+         b" na\xc3\xafve", b" answer", b" is"]  # fmt: skip
+SPELT = [[b" \xe2\x82", b"\xac"], [b" \xf0\x9f", b"\x90", b"\x94"]]  # characters of several tokens
 VERDICTS = ("oov", "unanimous", "confident", "gated")
 
 
@@ -51,7 +52,9 @@ def _answer(rng, number, mark, tokens, rate, subjects, config) -> tuple[dict, di
     subject = subjects[number % len(subjects)] if subjects else None
     name = f"{subject}/{number}" if subject else str(number)
     length = max(1, round(tokens * rng.uniform(0.5, 1.5)))
-    traced = [_token(rng, rate, len(config["models"]), config["ensemble"]) for _ in range(length)]
+    words = [rng.choice(SPELT) if rng.random() < 0.1 else [rng.choice(WORDS)] for _ in range(length)]
+    pieces = [piece for word in words for piece in word][:length]
+    traced = [_token(rng, piece, rate, len(config["models"]), config["ensemble"]) for piece in pieces]
     text = b"".join(bytes.fromhex(token["bytes"]) for token in traced).decode(errors="replace")
     counts = {verdict: sum(t["verdict"] == verdict for t in traced) for verdict in (*VERDICTS, "ensembled")}
     counts["changed"] = sum(t["changed"] for t in traced)
@@ -68,8 +71,7 @@ def _answer(rng, number, mark, tokens, rate, subjects, config) -> tuple[dict, di
     return line, {"id": name, "subject": subject, "tokens": traced}
 
 
-def _token(rng, rate, n_models, ensemble) -> dict:
-    data = rng.choice(WORDS)
+def _token(rng, data, rate, n_models, ensemble) -> dict:
     verdict = None if not ensemble else "ensembled" if rng.random() < rate else rng.choice(VERDICTS)
     token = {"id": rng.randrange(1000), "bytes": data.hex(), "text": data.decode(errors="backslashreplace"),
              "verdict": verdict, "changed": False}  # fmt: skip

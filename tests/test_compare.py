@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from eval import compare as cli
 from eval.comparison import compare
-from eval.paired import holm, mcnemar, paired, wilson
+from eval.paired import holm, mcnemar, paired
 from eval.records import OutputError
 from eval.runs import read_run
 from eval.tables import FORMATS
@@ -34,8 +34,9 @@ def folders(tmp_path):
     "correct, n, low, high",  # from the closed formula
     [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
 )
-def test_wilson(correct, n, low, high):
-    assert wilson(correct, n) == pytest.approx((low, high), abs=5e-5)
+def test_wilson_interval_of_a_run(tmp_path, correct, n, low, high):
+    run = read_run(write_run(tmp_path, [number < correct for number in range(n)], tokens=1))
+    assert run.interval == pytest.approx((low, high), abs=5e-5)
 
 
 @pytest.mark.parametrize("only_a, only_b", [(0, 0), (0, 1), (1, 9), (9, 1), (5, 5), (0, 12), (3, 17)])
