@@ -53,19 +53,13 @@ class SafeConfig:
         _whole_number("batch_size", self.batch_size, 1)
         for name in ("sharpen_lambda", "gac_gate"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(
-                    f"{name} must be a probability between 0 and 1, got {getattr(self, name)!r}"
-                )
-        if self.weights is not None and (
-            not self.weights or any(not 0 < w < float("inf") for w in self.weights)
-        ):
+                raise ConfigError(f"{name} must be a probability between 0 and 1, got {getattr(self, name)!r}")
+        if self.weights is not None and (not self.weights or any(not 0 < w < float("inf") for w in self.weights)):
             raise ConfigError(f"weights must be positive numbers, got {self.weights!r}")
 
     def weights_for(self, n_models: int) -> tuple[float, ...]:
         """One weight per model, summing to 1. Raises ConfigError if their number is another."""
         weights = self.weights or (1.0,) * n_models
         if len(weights) != n_models:
-            raise ConfigError(
-                f"weights: {len(weights)} given for {n_models} models; give one weight for each model"
-            )
+            raise ConfigError(f"weights: {len(weights)} given for {n_models} models; give one weight for each model")
         return tuple(weight / sum(weights) for weight in weights)

@@ -225,9 +225,7 @@ class Decoder:
         """The verdicts on the tokens of a window before the first that must be ensembled."""
         if self.every:
             return [Verdict.GATED] if views[0] is None else []
-        judged = (
-            judge(t, seen, self.weights, self.gate) for t, seen in zip(draft.window, views, strict=True)
-        )
+        judged = (judge(t, seen, self.weights, self.gate) for t, seen in zip(draft.window, views, strict=True))
         return list(takewhile(lambda verdict: verdict is not None, judged))
 
     def _passes_gate(self, drafted: Drafted) -> bool:
@@ -249,10 +247,7 @@ class Decoder:
         """Open a place for a question in every model; an empty answer if its prompt fills some model's context."""
         prompts = [model.prompt_ids(question) for model in self.models]
         lookahead = Lookahead(self.fixed_gamma, self.prices)
-        if any(
-            lacks_room(model, len(ids), lookahead.gamma)
-            for model, ids in zip(self.models, prompts, strict=True)
-        ):
+        if any(lacks_room(model, len(ids), lookahead.gamma) for model, ids in zip(self.models, prompts, strict=True)):
             nothing = dict.fromkeys((*Verdict, "changed"), 0)
             return Answer("", (), "context", nothing, (0,) * len(prompts), 0, dict.fromkeys(PARTS, 0.0))
         contexts = [model.open(ids) for model, ids in zip(self.models, prompts, strict=True)]
@@ -284,10 +279,7 @@ class Decoder:
         verdicts = {str(verdict): count[verdict] for verdict in Verdict}
         verdicts["changed"] = sum(token.changed for token in written)
         symbols = map(self.drafter.vocabulary.bytes_of, ids)
-        trace = (
-            TokenTrace(w.token, b, w.verdict, w.changed, w.vote)
-            for w, b in zip(written, symbols, strict=True)
-        )
+        trace = (TokenTrace(w.token, b, w.verdict, w.changed, w.vote) for w, b in zip(written, symbols, strict=True))
         return Answer(
             text=self.drafter.vocabulary.join(ids).decode(errors="replace"),
             token_ids=ids,
@@ -308,9 +300,7 @@ class _Lookup:
     places: dict[int, list[int]]
 
 
-def generate(
-    models: Sequence[LM], questions: Iterable[str], config: SafeConfig
-) -> Iterator[tuple[int, Answer]]:
+def generate(models: Sequence[LM], questions: Iterable[str], config: SafeConfig) -> Iterator[tuple[int, Answer]]:
     """Answer questions (user messages): (index of the question, answer), in order of finishing."""
     return Decoder(models, config).generate(questions)
 

@@ -92,16 +92,15 @@ class LM:
     """A causal language model, its tokenizer's Vocabulary and Reader, and one cache with `rows` rows.
 
     prompt_ids: function from a user message to the ids of its prompt. default_eos: the id written when the answer
-    is to end. max_context: positions the model can address, or None.
+    is to end. max_context: positions the model can address, or None. revision: the commit of a model from the Hub.
     """
 
-    def __init__(
-        self, name, model: PreTrainedModel, vocabulary: Vocabulary, reader: Reader, prompt_ids, default_eos
-    ):
+    def __init__(self, name, model: PreTrainedModel, vocabulary: Vocabulary, reader: Reader, prompt_ids, default_eos):
         self.name, self.model, self.vocabulary, self.reader = name, model, vocabulary, reader
         self.prompt_ids, self.default_eos = prompt_ids, default_eos
         self.device = model.get_input_embeddings().weight.device
         self.config = model.config.get_text_config(decoder=True)
+        self.revision: str | None = getattr(model.config, "_commit_hash", None)
         self.max_context: int | None = getattr(self.config, "max_position_embeddings", None)
         self.contexts: list[Context] = []
         self.reserve(1)
@@ -138,11 +137,7 @@ class LM:
             context.held = min(context.held, wanted[0] - 1)
             self._catch_up(context, wanted[0] - 1, CHUNK if len(contexts) == 1 else CATCH_UP)
             context.passes += 1
-        logits = (
-            self._run_one(contexts[0], positions[0])
-            if len(contexts) == 1
-            else self._run_all(contexts, positions)
-        )
+        logits = self._run_one(contexts[0], positions[0]) if len(contexts) == 1 else self._run_all(contexts, positions)
         return Rows(self, logits.float(), [len(wanted) for wanted in positions])
 
     def index(self, ids: Sequence[int]) -> Tensor:
@@ -203,9 +198,7 @@ class LM:
         if self.config._attn_implementation != "eager":
             return seen
         dtype = self.model.dtype
-        return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(
-            ~seen, torch.finfo(dtype).min
-        )
+        return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, torch.finfo(dtype).min)
 
     @cached_property
     def eos_symbol_ids(self) -> frozenset[int]:

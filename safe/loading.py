@@ -51,9 +51,7 @@ class LoadOptions:
                     f"--device {device}: this machine has {torch.cuda.device_count()} CUDA devices; use cpu"
                 )
         elif device not in ("cpu", "auto"):
-            raise ModelError(
-                f"--device {device}: use cpu, cuda, cuda:N or auto, or one of these for each model"
-            )
+            raise ModelError(f"--device {device}: use cpu, cuda, cuda:N or auto, or one of these for each model")
         dtype = self.dtype or ("bfloat16" if cuda else "float32")
         if dtype not in DTYPES:
             raise ModelError(f"--dtype {dtype}: use {', '.join(DTYPES)}")
@@ -77,9 +75,7 @@ def load_models(paths: Sequence[str], options: Sequence[LoadOptions], rows: int 
     options = [option.resolved() for option in options]
     for option in options:
         if rows > 1 and option.attn_implementation not in ("sdpa", "eager"):
-            raise ModelError(
-                f"--batch_size above 1 needs --attn_implementation sdpa, not {option.attn_implementation}"
-            )
+            raise ModelError(f"--batch_size above 1 needs --attn_implementation sdpa, not {option.attn_implementation}")
     sources = [_Source.find(path, option) for path, option in zip(paths, options, strict=True)]
     parts = [source.tokenizer_parts() for source in sources]
     models = [source.load(*part) for source, part in zip(sources, parts, strict=True)]
@@ -118,21 +114,15 @@ class _Source:
         looks_local = name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") != 1
         if path.is_dir():
             if not (path / "config.json").is_file():
-                raise ModelError(
-                    f"{name}: the folder holds no config.json; give a folder made by save_pretrained"
-                )
+                raise ModelError(f"{name}: the folder holds no config.json; give a folder made by save_pretrained")
         elif path.exists() or (looks_local and "/" in name) or not name:
-            raise ModelError(
-                f"{name or repr(name)}: no such model folder; give a folder, a .gguf file or a Hub name"
-            )
+            raise ModelError(f"{name or repr(name)}: no such model folder; give a folder, a .gguf file or a Hub name")
         return cls(name, str(path) if path.is_dir() else name, {}, options)
 
     def _call(self, loader, **kwargs):
         """A from_pretrained of transformers, its errors as one line that names the model."""
         try:
-            return loader(
-                self.place, trust_remote_code=self.options.trust_remote_code, **self.files, **kwargs
-            )
+            return loader(self.place, trust_remote_code=self.options.trust_remote_code, **self.files, **kwargs)
         except (OSError, ValueError, KeyError, ImportError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ModelError(f"{self.name}: cannot be loaded: {reason}") from error
@@ -142,9 +132,7 @@ class _Source:
         config = self._call(AutoConfig.from_pretrained).get_text_config(decoder=True)
         tokenizer = self._call(AutoTokenizer.from_pretrained)
         if not getattr(tokenizer, "is_fast", False):
-            raise TokenizerError(
-                f"{self.name}: no fast tokenizer (tokenizer.json); byte-exact reading needs one"
-            )
+            raise TokenizerError(f"{self.name}: no fast tokenizer (tokenizer.json); byte-exact reading needs one")
         layers = set(getattr(config, "layer_types", None) or ())
         if layers - {"full_attention", "sliding_attention"}:
             raise ModelError(
@@ -225,9 +213,7 @@ def _check_quantization(kind: str) -> None:
     try:
         import bitsandbytes  # noqa: F401
     except ImportError:
-        raise ModelError(
-            f"--quantization {kind} needs the package bitsandbytes: pip install bitsandbytes"
-        ) from None
+        raise ModelError(f"--quantization {kind} needs the package bitsandbytes: pip install bitsandbytes") from None
 
 
 def _quantization(kind: str):

@@ -42,9 +42,7 @@ class Lookahead:
     def _best(self) -> int:
         contested = (self.contested + PRIOR_CONTESTED) / (self.judged + PRIOR_TOKENS)
         changed = (self.changed + PRIOR_CHANGED) / (self.contested + PRIOR_CONTESTED)
-        return min(
-            range(1, LONGEST + 1), key=lambda gamma: price_per_token(gamma, contested, changed, self.prices)
-        )
+        return min(range(1, LONGEST + 1), key=lambda gamma: price_per_token(gamma, contested, changed, self.prices))
 
 
 def price_per_token(gamma: int, contested: float, changed: float, prices: Prices) -> float:

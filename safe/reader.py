@@ -142,14 +142,10 @@ class Reader:
         normalizer = self._backend.normalizer
         text = normalizer.normalize_str(CHECK_TEXT).replace("▁", " ") if normalizer else CHECK_TEXT
         if unicodedata.normalize("NFKC", text) != unicodedata.normalize("NFKC", CHECK_TEXT):
-            raise TokenizerError(
-                f"{self.vocabulary.name}: its tokenizer changes text (case, accents or white space)"
-            )
+            raise TokenizerError(f"{self.vocabulary.name}: its tokenizer changes text (case, accents or white space)")
         ids = self._backend.encode(text, add_special_tokens=False).ids
         if (got := self.vocabulary.join(ids)) != text.encode():
-            at = next(
-                (i for i, (a, b) in enumerate(zip(got, text.encode(), strict=False)) if a != b), len(got)
-            )
+            at = next((i for i, (a, b) in enumerate(zip(got, text.encode(), strict=False)) if a != b), len(got))
             lost = text.encode()[at : at + 12].decode(errors="ignore")
             raise TokenizerError(
                 f"{self.vocabulary.name}: its tokenizer does not give text back exactly, from {lost!r} on"

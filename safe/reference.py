@@ -85,10 +85,7 @@ def every_token(models: list[LM], prompts: list[list[int]], response: Response, 
     rows = [logits(m, prompt + ids) for m, prompt, ids in zip(models, prompts, texts, strict=True)]
     dists = [distribution(m, row) for m, row in zip(models, rows, strict=True)]
     token = int(rows[0].argmax())
-    if (
-        config.ensemble_type == "gac"
-        and dists[0].get(models[0].vocabulary.symbols[token], 0) >= config.gac_gate
-    ):
+    if config.ensemble_type == "gac" and dists[0].get(models[0].vocabulary.symbols[token], 0) >= config.gac_gate:
         response.add(token, Verdict.GATED)
     else:
         replace(models, response, token, rows, dists, config)
@@ -102,9 +99,7 @@ def draft_window(drafter: LM, ids: list[int], gamma: int) -> list[int]:
     return window
 
 
-def judge(
-    models, rows, dists: list[Distribution], tokens: list[Symbol], config: SafeConfig
-) -> Verdict | None:
+def judge(models, rows, dists: list[Distribution], tokens: list[Symbol], config: SafeConfig) -> Verdict | None:
     """tokens: t_j and every a_v."""
     bests = [model.vocabulary.symbols[int(row.argmax())] for model, row in zip(models, rows, strict=True)]
     if all(a == best and a is not None for a, best in zip(tokens[1:], bests[1:], strict=True)):
@@ -117,9 +112,7 @@ def judge(
     return None
 
 
-def replace(
-    models, response: Response, token: int, rows, dists: list[Distribution], config: SafeConfig
-) -> None:
+def replace(models, response: Response, token: int, rows, dists: list[Distribution], config: SafeConfig) -> None:
     """Ensemble, sharpen, and write the best symbol instead of the drafted token."""
     drafter = models[0]
     symbol = drafter.vocabulary.symbols[token]
@@ -139,9 +132,7 @@ def replace(
         response.add(continuation, Verdict.OOV)
 
 
-def unite(
-    models, rows, dists: list[Distribution], config: SafeConfig
-) -> tuple[list[Symbol], list[Distribution]]:
+def unite(models, rows, dists: list[Distribution], config: SafeConfig) -> tuple[list[Symbol], list[Distribution]]:
     """The union of every model's top-k symbols, and each model's mass of them, normalised."""
     union: list[Symbol] = []
     for model, row in zip(models, rows, strict=True):
@@ -162,17 +153,13 @@ def unite(
     return union, masses
 
 
-def gac(
-    models, rows, dists: list[Distribution], config: SafeConfig
-) -> tuple[list[Symbol], list[Distribution]]:
+def gac(models, rows, dists: list[Distribution], config: SafeConfig) -> tuple[list[Symbol], list[Distribution]]:
     """The union of all vocabularies, the drafter's symbols first; a model gives 0 to what it lacks."""
     union = list(dict.fromkeys(s for model in models for s in model.vocabulary.symbols if s is not None))
     return union, [{u: dist.get(u, 0.0) for u in union} for dist in dists]
 
 
-def sharpen(
-    union: list[Symbol], masses: list[Distribution], models, rows, config: SafeConfig
-) -> Distribution:
+def sharpen(union: list[Symbol], masses: list[Distribution], models, rows, config: SafeConfig) -> Distribution:
     """The (weighted) mean of the masses, sharpened where its best symbol has less than half."""
     weights = config.weights_for(len(masses))
     mean = {u: sum(w * mass[u] for w, mass in zip(weights, masses, strict=True)) for u in union}
@@ -184,16 +171,12 @@ def sharpen(
             product = {u: p * mass[u] ** w for u, p in product.items()}
         return product if max(product.values()) > 0 else mean
     own = (
-        models[0].vocabulary.symbols
-        if config.ensemble_type == "gac"
-        else top_symbols(models[0], rows[0], config.top_k)
+        models[0].vocabulary.symbols if config.ensemble_type == "gac" else top_symbols(models[0], rows[0], config.top_k)
     )
     result = dict(mean)
     for head in {symbol for symbol in own if isinstance(symbol, bytes)}:
         if mean[head] > config.sharpen_lambda and not blank(head):
-            result[head] += sum(
-                mean[u] for u in union if isinstance(u, bytes) and u != head and u.startswith(head)
-            )
+            result[head] += sum(mean[u] for u in union if isinstance(u, bytes) and u != head and u.startswith(head))
     return result
 
 

@@ -47,9 +47,7 @@ class TokenTrace:
         }
         line["changed"] = self.changed
         if self.vote is not None:
-            models = [
-                {"probability": probability, "candidates": shown} for probability, shown in self.vote.models
-            ]
+            models = [{"probability": probability, "candidates": shown} for probability, shown in self.vote.models]
             line |= {"drafted": self.vote.drafted, "models": models}
             line |= {"ensemble": self.vote.ensemble, "sharpened": self.vote.sharpened}
         return line
@@ -71,15 +69,11 @@ def _candidates(row: NextToken) -> Candidates:
     ids = row.top_ids(SHOWN)
     probs = row.probs(ids)
     symbols = [row.model.vocabulary.symbols[token] for token in ids]
-    return tuple(
-        (readable(s), p) for s, p in zip(symbols, probs, strict=True) if s == EOS or isinstance(s, bytes)
-    )
+    return tuple((readable(s), p) for s, p in zip(symbols, probs, strict=True) if s == EOS or isinstance(s, bytes))
 
 
 def _best(vote: Vote, probs: Tensor) -> Candidates:
     values, columns = probs.topk(min(SHOWN, len(probs)))
     return tuple(
-        (readable(vote.symbols[c]), p)
-        for p, c in zip(values.tolist(), columns.tolist(), strict=True)
-        if p > 0
+        (readable(vote.symbols[c]), p) for p, c in zip(values.tolist(), columns.tolist(), strict=True) if p > 0
     )

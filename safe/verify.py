@@ -51,9 +51,7 @@ class View:
         return self.own is not None and self.after.best_symbol == self.own
 
 
-def shared_starts(
-    window: Sequence[Drafted], offset: int, readings: Sequence[Reading]
-) -> dict[int, list[int]]:
+def shared_starts(window: Sequence[Drafted], offset: int, readings: Sequence[Reading]) -> dict[int, list[int]]:
     """The drafted tokens that start where a token of every verifier starts (Eq. 1), with those tokens' indices.
 
     offset: of the window in the response, in bytes. EOS starts at the end of the text.

@@ -1,0 +1,1 @@
+"""Answers graded, counted, compared and shown."""
