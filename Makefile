@@ -4,6 +4,8 @@ VENV ?= .venv
 MODELS ?= models
 OUT ?= out/demo
 RUN = $(VENV)/bin/python
+# toys are too small for more than one thread each
+PYTEST = OMP_NUM_THREADS=1 SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra -n auto --maxprocesses 4
 
 demo: $(VENV)/.installed $(MODELS)
 	$(RUN) run_safe.py --model_path1 $(MODELS)/smollm2 --model_path2 $(MODELS)/gemma3 --data_name gsm8k \
@@ -11,10 +13,10 @@ demo: $(VENV)/.installed $(MODELS)
 
 # The tests of the real models skip where the models are not; `make test-all` makes them and runs the slow tests too.
 test: lint
-	SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: lint $(MODELS)
-	SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra
+	$(PYTEST)
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .
