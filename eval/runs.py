@@ -8,7 +8,7 @@ from pathlib import Path
 
 from statsmodels.stats.proportion import proportion_confint
 
-from eval.records import OutputError, OutputFolder, read_lines
+from eval.records import OutputError, OutputFolder
 
 PARTS = ("draft", "verify", "tokenize", "ensemble")
 METHODS = {"unite": "UniTE", "gac": "GaC"}
@@ -86,9 +86,13 @@ class Run:
         return self.tokens / self.seconds if self.seconds else None
 
     def trace(self) -> Iterator[dict]:
-        """The lines of trace.jsonl, one at a time; none without a trace."""
+        """The lines of trace.jsonl, one at a time; none without a trace. A last line that was cut off while it was
+        written is left out."""
         path = self.folder / "trace.jsonl"
-        return read_lines(path) if path.exists() else iter(())
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8") as lines:
+            yield from (json.loads(line) for line in lines if line.endswith("\n"))
 
 
 def read_run(folder: Path | str) -> Run:
@@ -98,7 +102,7 @@ def read_run(folder: Path | str) -> Run:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:
         raise OutputError(f"{folder} is no output folder of run_safe.py or run_safe_mmlu.py: {error}") from error
-    lines = OutputFolder(folder).lines()
+    lines = list(OutputFolder(folder).lines())
     predictions = {line["id"]: line for line in lines if not line.get("repaired")}
     if not predictions:
         raise OutputError(f"{folder} has no predictions yet; run its command again to go on")

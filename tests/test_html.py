@@ -17,7 +17,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from eval import html
 from eval.html import VERDICTS, write_report
-from eval.records import read_lines
+from eval.runs import read_run
 from tests.fake_runs import write_run
 
 HOSTILE = (
@@ -34,7 +34,7 @@ def page(tmp_path_factory):
     bad = {"id": f"{HOSTILE}/1", "subject": HOSTILE, "prediction": HOSTILE, "gold": HOSTILE, "response": HOSTILE}
     lines = {1: bad, 2: {"prediction": None}}
     write_run(folder, MARKS, models=("hub/a", HOSTILE), subjects=["x", "y"], rate=0.5, trace=True, lines=lines)
-    traces = list(read_lines(folder / "trace.jsonl"))
+    traces = list(read_run(folder).trace())
     traces[1]["id"] = bad["id"]
     vote = next(token for token in traces[1]["tokens"] if "models" in token)
     vote |= {"bytes": HOSTILE.encode().hex(), "text": HOSTILE, "drafted": HOSTILE, "ensemble": [[HOSTILE, 0.75]]}
@@ -70,7 +70,7 @@ def test_the_page_names_nothing_outside_itself(page):
 
 
 def test_tokens_join_to_the_response(page):
-    lines = list(read_lines(page.parent / "predictions.jsonl"))
+    lines = list(read_run(page.parent).predictions.values())
     for number, (line, answer) in enumerate(zip(lines, packed(page), strict=True)):
         if number != 1:
             assert "".join(answer["texts"]) == line["response"]
@@ -88,7 +88,7 @@ def test_a_character_of_several_tokens_stands_at_its_last():
 
 
 def test_legend_counts_every_token_once(page):
-    lines = list(read_lines(page.parent / "predictions.jsonl"))
+    lines = list(read_run(page.parent).predictions.values())
     shown = re.findall(r'data-letter="(.)".*?class="count">([\d,]+) ', page.read_text())
     assert sum(int(count.replace(",", "")) for _, count in shown) == sum(line["tokens"] for line in lines)
     assert [letter for letter, _ in shown] == list(VERDICTS)
