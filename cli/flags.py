@@ -1,15 +1,22 @@
-"""The flags that both scripts and the benchmarks share (SPEC 10). Their defaults are those of the settings."""
+"""The flags that both scripts and the benchmarks share (SPEC 10). Their defaults are those of the settings.
+
+What loads torch is imported where it is needed: --help and a misspelt flag answer at once.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from cli.ranks import Ranks
 from safe.config import ConfigError, SafeConfig
-from safe.loading import LoadOptions
+
+if TYPE_CHECKING:
+    from safe.loading import LoadOptions
 
 DEFAULTS = SafeConfig()
+AUTO_BATCH = 32  # answers; halved as often as they do not fit
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -20,8 +27,10 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def fail(message: object) -> int:
-    """Say on stderr, in one line, what is wrong; returns the exit status of wrong input, 2."""
-    print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
+    """Say on stderr, in one line, what is wrong; returns the exit status of wrong input, 2. Of the processes of one
+    launch one a machine speaks."""
+    if Ranks.from_environment().local == 0:
+        print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
     return 2
 
 
@@ -34,17 +43,42 @@ def true_or_false(text: str) -> bool:
 
 def number_or_auto(text: str) -> int | str:
     """A whole number, or auto."""
-    return text if text == "auto" else int(text)
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number or auto, got {text!r}") from None
 
 
 def numbers(text: str) -> tuple[float, ...]:
     """Comma-separated numbers."""
-    return tuple(float(part) for part in text.split(","))
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers separated by commas, got {text!r}") from None
 
 
 def names(text: str) -> tuple[str, ...]:
     """Comma-separated names."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def script_parser(datasets: Sequence[str], description: str) -> argparse.ArgumentParser:
+    """All flags that run_safe.py and run_safe_mmlu.py have in common."""
+    parser = OneLineParser(
+        description=description, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_model_flags(parser)
+    add_data_flags(parser, datasets)
+    add_method_flags(parser)
+    add_run_flags(parser)
+    return parser
+
+
+def _switch(group, flag: str, **kwargs) -> None:
+    """A flag that is off by default: --flag, or --flag True|False like the paper's."""
+    group.add_argument(flag, type=true_or_false, nargs="?", const=True, default=False, metavar="True|False", **kwargs)
 
 
 def add_model_flags(parser: argparse.ArgumentParser) -> None:
@@ -56,9 +90,9 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dtype", help="float32, bfloat16 or float16 (default: bfloat16 on CUDA, else float32)")
     group.add_argument("--device", type=names, default=(), help="cpu, cuda, auto, or one per model: cuda:0,cuda:1")
     group.add_argument("--attn_implementation", help="default: flash_attention_2 if installed and CUDA, else sdpa")
-    group.add_argument("--trust_remote_code", action="store_true", help="run code that comes with a model")
     group.add_argument("--quantization", choices=("8bit", "4bit"), help="load with bitsandbytes")
-    group.add_argument("--allow_pickle", action="store_true", help="also load weights that are no safetensors")
+    _switch(group, "--trust_remote_code", help="run code that comes with a model")
+    _switch(group, "--allow_pickle_weights", help="also load weights that are no safetensors")
 
 
 def add_method_flags(parser: argparse.ArgumentParser) -> None:
@@ -80,17 +114,24 @@ def add_method_flags(parser: argparse.ArgumentParser) -> None:
 def add_data_flags(parser: argparse.ArgumentParser, datasets: Sequence[str]) -> None:
     """Which questions."""
     group = parser.add_argument_group("questions")
-    group.add_argument("--data_name", choices=datasets)
+    group.add_argument("--data_name", choices=datasets, help="the benchmark")
     group.add_argument("--data_path", help="local rows with the Hub's columns: .jsonl, .json, .parquet or a folder")
     group.add_argument("--limit", type=int, help="only the first so many questions (of each subject)")
+
+
+def add_subject_flags(parser: argparse.ArgumentParser) -> None:
+    """Which subjects, of the benchmarks that have them."""
+    group = parser.add_argument_group("subjects")
+    group.add_argument("--subjects", type=names, help="comma-separated, or all (default: the paper's)")
+    group.add_argument("--cot_prompts", help="bbh: a folder of <task>.txt worked examples in place of ours")
 
 
 def add_run_flags(parser: argparse.ArgumentParser) -> None:
     """Where the results go."""
     group = parser.add_argument_group("output")
     group.add_argument("--output_path", help="a folder, made if missing; the same command again continues in it")
-    group.add_argument("--overwrite", action="store_true", help="begin anew in a folder that holds other results")
-    group.add_argument("--trace", action="store_true", help="keep every token's verdict and candidates")
+    _switch(group, "--overwrite", help="begin anew in a folder that holds results")
+    _switch(group, "--trace", help="keep every token's verdict and candidates, and write report.html")
     group.add_argument("--report_to", choices=("tensorboard", "wandb"), help="also log to an experiment tracker")
 
 
@@ -99,7 +140,7 @@ class Models:
     """The models of a run and how each is loaded."""
 
     paths: tuple[str, ...]
-    options: tuple[LoadOptions, ...]
+    options: "tuple[LoadOptions, ...]"
 
 
 def models_of(args: argparse.Namespace) -> Models:
@@ -114,19 +155,19 @@ def models_of(args: argparse.Namespace) -> Models:
         devices *= len(paths)
     if len(devices) != len(paths):
         raise ConfigError(f"--device names {len(devices)} devices for {len(paths)} models; give one, or one for each")
-    return Models(
-        paths,
-        tuple(
-            LoadOptions(
-                args.dtype,
-                device,
-                args.attn_implementation,
-                args.trust_remote_code,
-                args.quantization,
-                args.allow_pickle,
-            ).resolved()
-            for device in devices
-        ),
+    return Models(paths, tuple(_options(args, device).resolved() for device in devices))
+
+
+def _options(args: argparse.Namespace, device: str | None) -> "LoadOptions":
+    from safe.loading import LoadOptions
+
+    return LoadOptions(
+        dtype=args.dtype,
+        device=device,
+        attn_implementation=args.attn_implementation,
+        trust_remote_code=args.trust_remote_code,
+        quantization=args.quantization,
+        allow_pickle=args.allow_pickle_weights,
     )
 
 
@@ -138,6 +179,3 @@ def config_of(args: argparse.Namespace, n_models: int) -> SafeConfig:
     config = SafeConfig(**given)
     config.weights_for(n_models if config.ensemble else 1)
     return config
-
-
-AUTO_BATCH = 32  # answers; halved as often as they do not fit

@@ -1,12 +1,12 @@
 """Experiment trackers, through accelerate's (`--report_to`; off by default)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from accelerate import Accelerator
 from accelerate.utils import is_tensorboard_available, is_wandb_available
 
+from eval.report import Tally
 from safe.config import ConfigError
 
 AVAILABLE = {"tensorboard": is_tensorboard_available, "wandb": is_wandb_available}
@@ -19,21 +19,22 @@ def check_tracker(kind: str | None) -> None:
 
 
 @contextmanager
-def tracker(kind: str | None, folder: Path, settings: dict) -> Iterator[Callable[[dict], None]]:
-    """A function that logs a prediction's line: running accuracy, tokens, ensembled tokens, seconds."""
+def tracker(kind: str | None, folder: Path, settings: Mapping) -> Iterator[Callable[[Tally], None] | None]:
+    """A function that logs what a run has come to so far: a step a question."""
     if kind is None:
-        yield lambda line: None
+        yield None
         return
+    from accelerate import Accelerator
+
     accelerator = Accelerator(log_with=kind, project_dir=str(folder), cpu=True)
     plain = {key: value for key, value in settings.items() if isinstance(value, (int, float, str, bool))}
     accelerator.init_trackers("safe", config=plain)
-    seen = {"n": 0, "correct": 0}
 
-    def log(line: dict) -> None:
-        seen["n"] += 1
-        seen["correct"] += line["correct"]
-        values = {"accuracy": seen["correct"] / seen["n"], "tokens": line["tokens"], "seconds": line["seconds"]}
-        accelerator.log(values | {"ensembled": line["verdicts"]["ensembled"]}, step=seen["n"])
+    def log(tally: Tally) -> None:
+        values = {"accuracy": tally.accuracy, "ensemble_rate": tally.ensemble_rate, "tokens": tally.tokens}
+        values |= {"unanswered": tally.unanswered, "tokens_per_second": tally.tokens_per_second}
+        known = {name: value for name, value in values.items() if value is not None}
+        accelerator.log(known, step=tally.questions + tally.repaired)
 
     try:
         yield log

@@ -1,9 +1,9 @@
 """Ask the questions that have no line yet, score every answer, write it down."""
 
 import hashlib
-import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from tqdm import tqdm
@@ -11,6 +11,7 @@ from tqdm import tqdm
 from data.example import Example
 from eval.grade import score
 from eval.records import OutputFolder
+from eval.report import Tally
 
 
 class AnswerLike(Protocol):
@@ -26,82 +27,69 @@ class AnswerLike(Protocol):
     trace: Sequence | None
 
 
-class Stopped(Exception):
-    """A signal asked the run to end; number is the signal's."""
-
-    def __init__(self, number: int):
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.number = number
-
-
-class _Stop:
-    """SIGINT and SIGTERM end the run at once, except while a line is being written: then right after it."""
-
-    def __init__(self):
-        self.writing, self.pending = False, None
-
-    def __call__(self, number: int, frame) -> None:
-        if self.writing:
-            self.pending = number
-        else:
-            raise Stopped(number)
-
-    @contextmanager
-    def held_back(self) -> Iterator[None]:
-        self.writing = True
-        yield
-        self.writing = False
-        if self.pending is not None:
-            raise Stopped(self.pending)
-
-
 def evaluate(
     name: str,
     asked: Sequence[tuple[Example, str]],
-    answer: Callable[[Iterable[str]], Iterator[tuple[int, AnswerLike]]],
+    answers: Callable[[Sequence[str]], Iterator[tuple[int, AnswerLike]]],
     folder: OutputFolder,
+    tally: Tally,
     *,
     peak_memory: Callable[[], int],
-    log: Callable[[dict], None] = lambda line: None,
-    show: bool = True,
+    shield: Callable[[], AbstractContextManager] = nullcontext,
+    log: Callable[[Tally], None] | None = None,
+    bar: tqdm | None = None,
 ) -> None:
-    """Answer questions and append a line for each as soon as it is answered.
+    """Answer questions; each is scored, written and counted as soon as it is answered.
 
-    asked: the questions without a line, with their prompts. answer: prompts -> (index, answer) in order of finishing.
-    log: called with every line. show: a progress bar. Raises Stopped on SIGINT or SIGTERM, every line written being
-    whole; OutputError if a line cannot be written."""
-    stop = _Stop()
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with _Bar(len(asked), show) as bar:
-            for index, given in answer(prompt for _, prompt in asked):
-                line = prediction(name, *asked[index], given, peak_memory())
-                with stop.held_back():
-                    folder.append(line, _trace_line(line, given))
-                log(line)
-                bar.add(line)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    asked: questions with their prompts. answers: prompts -> (index, answer), in order of finishing. peak_memory: bytes
+    so far. shield: what happens inside is not interrupted. log: called after every line. Raises OutputError if a line
+    cannot be written.
+    """
+    for index, answer in answers([prompt for _, prompt in asked]):
+        with shield():
+            line = prediction(name, *asked[index], answer, peak_memory())
+            folder.append(line, trace_line(line, answer))
+            tally.add(line)
+        if log is not None:
+            log(tally)
+        if bar is not None:
+            show(bar, tally)
 
 
-def prediction(name: str, example: Example, prompt: str, answer: AnswerLike, memory: int) -> dict:
+def progress(done: int, left: int, what: str) -> tqdm:
+    """A bar on stderr; where that is a file, a line of it every half minute."""
+    seconds = 0.1 if sys.stderr.isatty() else 30
+    return tqdm(initial=done, total=done + left, desc=what, unit="question", dynamic_ncols=True, mininterval=seconds)
+
+
+def show(bar: tqdm, tally: Tally) -> None:
+    """One question more, with accuracy, E/T and tokens per second so far."""
+    figures = {"E/T": f"{tally.ensemble_rate:.1%}"}
+    if tally.accuracy is not None:
+        figures = {"accuracy": f"{tally.accuracy:.1%}"} | figures
+    if tally.tokens_per_second is not None:
+        figures["tokens/s"] = f"{tally.tokens_per_second:.1f}"
+    bar.set_postfix(figures, refresh=False)
+    bar.update()
+
+
+def prediction(name: str, example: Example, prompt: str, answer: AnswerLike, peak_memory: int) -> dict:
     """The line of predictions.jsonl for one answer, scored."""
     line = {"id": example.id, "subject": example.subject, "response": answer.text, "token_ids": list(answer.token_ids)}
     line |= {"prediction": None, "gold": example.gold, "correct": False, "finish_reason": answer.finish_reason}
     line |= {"tokens": len(answer.token_ids), "verdicts": answer.verdicts, "seconds": answer.seconds["total"]}
     line["seconds_by_part"] = {part: spent for part, spent in answer.seconds.items() if part != "total"}
-    line |= {"forward_passes": list(answer.forward_passes), "drafted": answer.drafted, "peak_memory_bytes": memory}
-    line["prompt_sha256"] = hashlib.sha256(prompt.encode("utf-8", "backslashreplace")).hexdigest()
+    line |= {"forward_passes": list(answer.forward_passes), "drafted": answer.drafted}
+    line |= {"peak_memory_bytes": peak_memory, "prompt_sha256": prompt_hash(prompt)}
     if example.choices:
         line["choices"] = list(example.choices)
     if example.repaired:
         line["repaired"] = True
-    return line | rescored(name, line)
+    return scored(name, line)
 
 
-def rescored(name: str, line: dict) -> dict:
-    """The prediction and its verdict for a stored line."""
+def scored(name: str, line: Mapping) -> dict:
+    """A line with its response scored (again)."""
     got = score(
         name,
         line["response"],
@@ -110,38 +98,16 @@ def rescored(name: str, line: dict) -> dict:
         choices=line.get("choices", ()),
         truncated=line["finish_reason"] == "length",
     )
-    return {"prediction": got.prediction, "correct": got.correct}
+    return {**line, "prediction": got.prediction, "correct": got.correct}
 
 
-def _trace_line(line: dict, answer: AnswerLike) -> dict | None:
+def prompt_hash(prompt: str) -> str:
+    """What tells one prompt from another in a line."""
+    return hashlib.sha256(prompt.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def trace_line(line: Mapping, answer: AnswerLike) -> dict | None:
+    """The line of trace.jsonl for one answer, if it was traced."""
     if answer.trace is None:
         return None
     return {"id": line["id"], "subject": line["subject"], "tokens": [token.as_json() for token in answer.trace]}
-
-
-class _Bar:
-    """Progress with running accuracy, E/T and tokens per second."""
-
-    def __init__(self, total: int, show: bool):
-        self.bar = tqdm(total=total, disable=not show, unit="question", dynamic_ncols=True)
-        self.n = self.correct = self.tokens = self.ensembled = 0
-        self.seconds = 0.0
-
-    def __enter__(self) -> "_Bar":
-        return self
-
-    def __exit__(self, *error) -> None:
-        self.bar.close()
-
-    def add(self, line: dict) -> None:
-        self.n += 1
-        self.correct += line["correct"]
-        self.tokens += line["tokens"]
-        self.ensembled += line["verdicts"]["ensembled"]
-        self.seconds += line["seconds"]
-        rate = f"{self.ensembled / max(self.tokens, 1):.1%}"
-        speed = f"{self.tokens / self.seconds:.1f}" if self.seconds else "-"
-        self.bar.set_postfix(
-            {"accuracy": f"{self.correct / self.n:.1%}", "E/T": rate, "tokens/s": speed}, refresh=False
-        )
-        self.bar.update()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.flags import names
-from cli.main import parser
+from cli.flags import names, script_parser
 
 ROOT = Path(__file__).parent.parent
 DATASETS = ("gsm8k", "math500", "arc", "bbh", "mmlu-redux")
@@ -75,7 +74,7 @@ def test_every_cell_is_a_run_of_its_own_that_the_scripts_accept(sweep, script, m
     done = sweep(script, MODELS=models, DATASETS="bbh", DATA_bbh="some/folder")
     assert done.returncode == 0, done.stderr
     assert len(sweep.commands) == runs
-    flags = parser(DATASETS, "")
+    flags = script_parser(DATASETS, "")
     flags.add_argument("--subjects", type=names)
     given = [flags.parse_args(command[1:]) for command in sweep.commands]
     assert len({args.output_path for args in given}) == runs
