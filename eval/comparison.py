@@ -152,8 +152,13 @@ def _confounds(tests: Sequence[Test]) -> list[str]:
     notes = []
     for test in tests:
         configs = [test.run.run.config, test.against.run.config]
-        differing = [key for key in CONFOUNDS if len({str(config.get(key)) for config in configs}) > 1]
+        differing = [key for key in CONFOUNDS if _told(configs[0].get(key)) != _told(configs[1].get(key))]
         if differing:
-            told = ", ".join(f"{key} ({configs[0].get(key)} and {configs[1].get(key)})" for key in differing)
+            told = ", ".join(f"{key} ({' and '.join(_told(c.get(key)) for c in configs)})" for key in differing)
             notes.append(f"{test.run.title} and {test.against.title} on {test.run.run.dataset} also differ in {told}")
     return notes
+
+
+def _told(value: object) -> str:
+    """A setting in words; one for each model counts as one where all are the same."""
+    return ", ".join(dict.fromkeys(map(str, value))) if isinstance(value, list) else str(value)

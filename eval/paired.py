@@ -16,14 +16,15 @@ class Paired:
     """Run B against run A on the same questions.
 
     n: shared questions. only_a, only_b: questions that only A, only B answered correctly. difference: accuracy of B
-    minus accuracy of A, -1..1. interval: its 95% bootstrap interval. p: of the exact McNemar test.
+    minus accuracy of A, -1..1. interval: its 95% bootstrap interval; None where no question tells the runs apart, or
+    there is but one: resampling such questions says nothing. p: of the exact McNemar test.
     """
 
     n: int
     only_a: int
     only_b: int
     difference: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
     p: float
 
 
@@ -32,7 +33,8 @@ def paired(a: Sequence[bool], b: Sequence[bool]) -> Paired:
     assert len(a) == len(b) > 0, (len(a), len(b))
     a, b = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    return Paired(len(a), only_a, only_b, (only_b - only_a) / len(a), _bootstrap(a, b), mcnemar(only_a, only_b))
+    interval = _bootstrap(a, b) if only_a + only_b and len(a) > 1 else None
+    return Paired(len(a), only_a, only_b, (only_b - only_a) / len(a), interval, mcnemar(only_a, only_b))
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -42,14 +44,10 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 
 def _bootstrap(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
-    """Percentile interval: it stays defined where no question tells the runs apart (BCa does not)."""
-
     def difference(a, b, axis):
         return b.mean(axis=axis) - a.mean(axis=axis)
 
     marks = (a.astype(float), b.astype(float))
-    if len(a) == 1:  # scipy wants two questions; one tells nothing
-        return -1.0, 1.0
     found = stats.bootstrap(
         marks, difference, paired=True, vectorized=True, n_resamples=RESAMPLES, batch=500, method="percentile",
         rng=np.random.default_rng(SEED),

@@ -33,7 +33,7 @@ STYLE = {
 }  # fmt: skip
 PAGE = 6.8  # inches: the width of a page's text
 PANEL = 2.3  # inches: the height of a panel
-LEAST_TOKENS = 30  # a place in the answer is drawn where at least so many tokens stand
+LEAST_TOKENS = 10  # a place in the answer is drawn where at least so many tokens stand
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,10 @@ def latency(runs: Sequence[Run]) -> Figure | None:
             seconds = np.array([line["seconds"] for line in run.predictions.values()])
             axes = panels[run.dataset]
             axes.scatter(tokens, seconds, s=3, alpha=0.25, color=series.colour, linewidths=0, rasterized=True)
-            shares = [s for s in np.array_split(np.argsort(tokens), min(8, len(tokens))) if len(s)]
-            x, y = zip(*((np.median(tokens[s]), np.median(seconds[s])) for s in shares), strict=True)
-            axes.plot(x, y, color=series.colour, marker=series.marker, label=series.label)
+            edges = np.unique(np.quantile(tokens, np.linspace(0, 1, 9)))[1:-1]
+            shares = [np.digitize(tokens, edges) == share for share in range(len(edges) + 1)]
+            middles = [(np.median(tokens[s]), np.median(seconds[s])) for s in shares if s.any()]
+            axes.plot(*zip(*middles, strict=True), color=series.colour, marker=series.marker, label=series.label)
     for dataset, axes in panels.items():
         axes.set(title=dataset, xlabel="tokens of the answer", ylabel="seconds", xlim=(0, None))
         _from_zero(axes)
@@ -136,6 +137,8 @@ def position(runs: Sequence[Run]) -> Figure | None:
             (right, 1, np.linspace(0, 100, 11)),
         ):
             axes.plot(*_share_by_bin(found[:, column], found[:, 2], edges), **style)
+    if not any(len(line.get_xdata()) for axes in (left, right) for line in axes.lines):
+        return None
     left.set(xlabel="token of the answer", ylabel="tokens ensembled, %", xlim=(0, longest))
     right.set(xlabel="place in the answer, % of its tokens", xlim=(0, 100))
     _from_zero(left)
@@ -164,7 +167,7 @@ def time(runs: Sequence[Run]) -> Figure | None:
                 axes.text(start + share / 2, place, f"{share:.0f}", ha="center", va="center", fontsize=6.5, color=ink)
         starts += shares
     for place, run in enumerate(runs):
-        axes.text(101, place, f"{1000 * run.seconds / run.tokens:.2g} ms per token", va="center", fontsize=7)
+        axes.text(101, place, f"{_figure(1000 * run.seconds / run.tokens)} ms per token", va="center", fontsize=7)
     axes.set(xlabel="share of time, %", xlim=(0, 100), yticks=range(len(runs)), yticklabels=names)
     axes.grid(visible=False)
     axes.invert_yaxis()
@@ -176,7 +179,7 @@ FIGURES: dict[str, tuple[Callable[[Sequence[Run]], Figure | None], str]] = {
     "latency": (latency, "no runs"),
     "ensembled": (ensembled, "no run ensembles"),
     "gamma": (gamma, "no runs differ only in gamma"),
-    "position": (position, "no ensembling run has a trace (--trace)"),
+    "position": (position, "no ensembling run has a trace (--trace) of enough tokens"),
     "time": (time, "no run took any time"),
 }
 
@@ -260,6 +263,10 @@ def _share_by_bin(places: np.ndarray, marks: np.ndarray, edges: np.ndarray) -> t
     tokens, marked = np.histogram(places, edges)[0], np.histogram(places, edges, weights=marks)[0]
     kept = tokens >= LEAST_TOKENS
     return ((edges[:-1] + edges[1:]) / 2)[kept], 100 * marked[kept] / tokens[kept]
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _share_of_time(run: Run, part: str) -> float:

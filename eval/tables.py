@@ -121,10 +121,10 @@ def _tests(comparison: Comparison) -> Table:
 
 def _test_row(test: Test) -> Cells:
     result = test.result
-    low, high = result.interval
+    interval = " to ".join(map(_signed, result.interval)) if result.interval else "–"
     against = test.against.title + (" (best single)" if test.is_best_single else "")
     counts = [str(count) for count in (result.n, result.only_b, result.only_a)]
-    difference = f"{_signed(result.difference)} [{_signed(low)}, {_signed(high)}]"
+    difference = f"{_signed(result.difference)} [{interval}]"
     return [test.run.title, against, test.run.run.dataset, *counts, difference, _p(result.p), _p(test.p_holm)]
 
 
@@ -140,7 +140,7 @@ def _csv_line(named: Named, tests: dict[str, Test]) -> dict:
     for kind in ("best_single", "baseline"):
         test = tests.get(kind)
         found = asdict(test.result) if test else {}
-        bounds = found.get("interval", (None, None))
+        bounds = found.get("interval") or (None, None)
         line[f"{kind}"] = test.against.title if test else None
         line |= {f"{kind}_{key}": found.get(key) for key in ("n", "only_a", "only_b", "difference")}
         line |= {f"{kind}_low": bounds[0], f"{kind}_high": bounds[1]}

@@ -34,7 +34,7 @@ def write_run(
         "models": list(models), "data_name": data_name, "ensemble": len(models) > 1, "ensemble_type": "unite",
         "schedule": "safe", "sharpen_type": "heur", "sharpen_lambda": 0.1, "gamma": 5, "top_k": 10,
         "gac_gate": 0.5, "weights": None, "max_new_tokens": 2048, "batch_size": 1, "dtype": "float32",
-        "device": "cpu", "trace": trace,
+        "device": ["cpu"], "trace": trace,
     } | settings  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
     rng = random.Random(seed)

@@ -66,7 +66,8 @@ def test_swapping_the_runs_turns_the_sign():
 
 @pytest.mark.parametrize("marks", [[True], [False] * 3])
 def test_paired_with_nothing_to_tell_apart(marks):
-    assert paired(marks, marks).p == 1.0
+    result = paired(marks, marks)
+    assert (result.p, result.interval) == (1.0, None)
 
 
 def test_gap_is_to_the_best_single_of_the_pair(folders):
@@ -94,7 +95,8 @@ def test_missing_single_is_noted(folders):
 
 
 def test_other_limits_are_noted(folders, tmp_path):
-    short = write_run(tmp_path / "short", MOST, models=(A, B), schedule="every", max_new_tokens=96)
+    devices = {"device": ["cpu", "cpu"]}  # one for each model: no difference to a single one's
+    short = write_run(tmp_path / "short", MOST, models=(A, B), schedule="every", max_new_tokens=96, **devices)
     (note,) = compare([*folders, short]).notes
     assert note.endswith("also differ in max_new_tokens (96 and 2048)")
 
