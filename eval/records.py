@@ -12,7 +12,7 @@ import json
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -207,7 +207,8 @@ def append_line(file: Path, value: Mapping) -> None:
                 data = data[out.write(data) :]
             os.fsync(out.fileno())
         except OSError:
-            os.ftruncate(out.fileno(), size)
+            with suppress(OSError):  # the first error is the one to tell; what stays is a torn line
+                os.ftruncate(out.fileno(), size)
             raise
 
 
