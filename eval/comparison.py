@@ -72,7 +72,11 @@ def compare(folders: Sequence[Path], baselines: Sequence[Path] = (), *, shared: 
     because their questions, prompts or golds differ.
     """
     paths = {Path(folder).resolve(): Path(folder) for folder in [*folders, *baselines]}
-    named = dict(zip(paths, _name([read_run(path) for path in paths.values()]), strict=True))
+    runs = [read_run(path) for path in paths.values()]
+    for run in runs:
+        if not run.predictions:
+            raise OutputError(f"{run.folder} has only questions with repaired golds: it has no accuracy to compare")
+    named = dict(zip(paths, _name(runs), strict=True))
     bases = {run.run.dataset: run for run in (named[Path(folder).resolve()] for folder in baselines)}
     named = list(named.values())
     tests, notes = [], []

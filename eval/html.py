@@ -137,7 +137,7 @@ def _traced(line: dict) -> dict:
     texts = [decode(bytes.fromhex(token["bytes"]), final=token is tokens[-1]) for token in tokens]
     partial = {number: token["bytes"] for number, token in enumerate(tokens) if _is_partial(token["bytes"])}
     votes = {number: _vote(token) for number, token in enumerate(tokens) if "models" in token}
-    return {"prompt": line.get("prompt"), "texts": texts, "verdicts": "".join(map(_letter, tokens)), "bytes": partial,
+    return {"prompt": line["prompt"], "texts": texts, "verdicts": "".join(map(_letter, tokens)), "bytes": partial,
             "votes": votes}  # fmt: skip
 
 

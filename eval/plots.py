@@ -85,6 +85,7 @@ def ensembled(runs: Sequence[Run]) -> Figure | None:
         axes.set(title=dataset, yticks=range(len(series)), yticklabels=[one.label for one in series])
         axes.grid(axis="y", visible=False)
         axes.margins(x=0.3)
+        axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= 100])
     figure.supxlabel("tokens ensembled, %", fontsize=8)
     next(iter(panels.values())).invert_yaxis()
     return figure
@@ -121,16 +122,17 @@ def gamma(runs: Sequence[Run]) -> Figure | None:
 def position(runs: Sequence[Run]) -> Figure | None:
     """Share of tokens ensembled at each place of the answers, counted from the start and as a share of the answer;
     None if no run has a trace. Runs that ensemble every token have nothing to show."""
-    traced = [run for run in runs if not run.is_single and (run.ensemble_rate or 0.0) < 0.99]
-    places = {run.folder: _places(run) for run in traced}
-    traced = [run for run in traced if len(places[run.folder])]
-    if not traced:
+    places = {run.folder: _places(run) for run in runs if not run.is_single and (run.ensemble_rate or 0.0) < 0.99}
+    places = {folder: found for folder, found in places.items() if len(found)}
+    if not places:
         return None
     figure = Figure((PAGE, PANEL), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    longest = max(found[:, 0].max() for found in places.values() if len(found)) + 1
-    for one in _series(traced, by_dataset=True):
-        found = np.concatenate([places[run.folder] for run in one.runs])
+    longest = max(found[:, 0].max() for found in places.values()) + 1
+    for one in _series(runs, by_dataset=True):
+        found = np.concatenate([np.empty((0, 3)), *(places.get(run.folder, np.empty((0, 3))) for run in one.runs)])
+        if not len(found):
+            continue
         style = {"color": one.colour, "marker": one.marker, "label": one.label}
         for axes, column, edges in (
             (left, 0, np.linspace(0, longest, 13)),

@@ -48,7 +48,7 @@ def evaluate(
     for index, answer in answers([prompt for _, prompt in asked]):
         with shield():
             line = prediction(name, *asked[index], answer, peak_memory())
-            folder.append(line, trace_line(line, answer))
+            folder.append(line, trace_line(line, asked[index][1], answer))
             tally.add(line)
         if log is not None:
             log(tally)
@@ -106,8 +106,9 @@ def prompt_hash(prompt: str) -> str:
     return hashlib.sha256(prompt.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def trace_line(line: Mapping, answer: AnswerLike) -> dict | None:
-    """The line of trace.jsonl for one answer, if it was traced."""
+def trace_line(line: Mapping, prompt: str, answer: AnswerLike) -> dict | None:
+    """The line of trace.jsonl for one answer, if it was traced; with its prompt, so that it can be read alone."""
     if answer.trace is None:
         return None
-    return {"id": line["id"], "subject": line["subject"], "tokens": [token.as_json() for token in answer.trace]}
+    tokens = [token.as_json() for token in answer.trace]
+    return {"id": line["id"], "subject": line["subject"], "prompt": prompt, "tokens": tokens}

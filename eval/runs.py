@@ -104,7 +104,7 @@ def read_run(folder: Path | str) -> Run:
         raise OutputError(f"{folder} is no output folder of run_safe.py or run_safe_mmlu.py: {error}") from error
     lines = list(OutputFolder(folder).lines())
     predictions = {line["id"]: line for line in lines if not line.get("repaired")}
-    if not predictions:
+    if not lines:
         raise OutputError(f"{folder} has no predictions yet; run its command again to go on")
     repaired = {line["id"]: line for line in lines if line.get("repaired")}
     return Run(folder, config, predictions, repaired)

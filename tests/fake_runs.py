@@ -68,7 +68,7 @@ def _answer(rng, number, mark, tokens, rate, subjects, config) -> tuple[dict, di
         "forward_passes": [length] * len(config["models"]), "drafted": length, "peak_memory_bytes": 1 << 20,
         "prompt_sha256": hashlib.sha256(name.encode()).hexdigest(),
     }  # fmt: skip
-    return line, {"id": name, "subject": subject, "tokens": traced}
+    return line, {"id": name, "subject": subject, "prompt": f"Question {name}?", "tokens": traced}
 
 
 def _token(rng, data, rate, n_models, ensemble) -> dict:

@@ -149,6 +149,12 @@ def test_a_half_written_last_line_and_repaired_golds_are_left_out(folders):
     assert list(read_run(folders[0]).predictions) == [str(number) for number in range(40)]
 
 
+def test_a_run_without_a_headline_is_refused(tmp_path):
+    folder = write_run(tmp_path, [True], lines={0: {"repaired": True}})
+    with pytest.raises(OutputError, match="only questions with repaired golds"):
+        compare([folder])
+
+
 @pytest.mark.parametrize("broken", [None, "config.json", "predictions.jsonl"])
 def test_what_is_no_output_folder_is_refused_in_one_line(folders, tmp_path, capsys, broken):
     folder = folders[0] if broken else tmp_path / "none"

@@ -35,7 +35,7 @@ def page(tmp_path_factory):
     lines = {1: bad, 2: {"prediction": None}}
     write_run(folder, MARKS, models=("hub/a", HOSTILE), subjects=["x", "y"], rate=0.5, trace=True, lines=lines)
     traces = list(read_run(folder).trace())
-    traces[1]["id"] = bad["id"]
+    traces[1] |= {"id": bad["id"], "prompt": HOSTILE}
     vote = next(token for token in traces[1]["tokens"] if "models" in token)
     vote |= {"bytes": HOSTILE.encode().hex(), "text": HOSTILE, "drafted": HOSTILE, "ensemble": [[HOSTILE, 0.75]]}
     vote |= {"verdict": "ensembled", "changed": True, "sharpened": None}
@@ -82,7 +82,7 @@ def test_a_character_of_several_tokens_stands_at_its_last():
         {"bytes": data.hex(), "verdict": "unanimous", "changed": False}
         for data in (b"a", b" \xf0\x9f", b"\x90", b"\x94", b"\xe2\x82")
     ]
-    answer = html._traced({"tokens": tokens})
+    answer = html._traced({"prompt": "?", "tokens": tokens})
     assert answer["texts"] == ["a", " ", "", "🐔", "\ufffd"]
     assert answer["bytes"] == {1: "20f09f", 2: "90", 3: "94", 4: "e282"}
 
@@ -103,8 +103,13 @@ def test_without_a_trace_the_answers_are_shown_all_the_same(tmp_path):
 def test_an_answer_of_no_tokens(tmp_path):
     empty = {"tokens": 0, "token_ids": [], "response": "", "finish_reason": "context"}
     folder = write_run(tmp_path, [False], trace=True, lines={0: empty})
-    (folder / "trace.jsonl").write_text('{"id": "0", "subject": null, "tokens": []}\n')
+    (folder / "trace.jsonl").write_text('{"id": "0", "subject": null, "prompt": "", "tokens": []}\n')
     assert packed(write_report(folder))[0]["texts"] == []
+
+
+def test_a_run_of_repaired_golds_alone_has_no_accuracy_but_a_page(tmp_path):
+    page = write_report(write_run(tmp_path, [True], lines={0: {"repaired": True}}))
+    assert "<dt>accuracy with repaired golds</dt><dd>100.0%</dd>" in page.read_text()
 
 
 def test_no_run_is_an_error_of_one_line(tmp_path, capsys):
@@ -170,6 +175,7 @@ def opened(browser, page):
 def test_browser_shows_hostile_text_and_runs_none_of_it(opened):
     tokens = opened.open_question(1)
     wanted = packed_text(opened)
+    assert opened.one(".prompt").get_property("textContent") == HOSTILE
     assert [token.get_property("textContent") for token in tokens] == wanted
     assert HOSTILE in wanted
     hostile = tokens[wanted.index(HOSTILE)]
