@@ -98,6 +98,10 @@ class Reader:
         reading = self.read(symbol)
         return reading.ids if reading.complete else self.vocabulary.spell_bytes(symbol)
 
+    def spellings(self) -> dict[str, int]:
+        """Every piece as the vocabulary spells it, in its own alphabet -> its id. Nothing here compares them."""
+        return self._backend.get_vocab(with_added_tokens=True)
+
     def settled(self, text: bytes, starts: dict[int, int]) -> int:
         """The largest offset of text before which no continuation of it can change the tokens, 0 if there is none.
 
