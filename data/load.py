@@ -86,9 +86,7 @@ def _subject_of(name: str, path: Path, subjects: Sequence[str] | None) -> str:
         why = subjects_of.unknown(path.stem, subjects_of.ALL[name], f"subject of {name}")
         raise DataError(f"{path} must be named after the subject of its rows: {why}")
     if subjects is not None and subjects_of.choose(name, subjects) != (path.stem,):
-        raise DataError(
-            f"{path} holds {path.stem} alone; give a folder with a file for each of the --subjects"
-        )
+        raise DataError(f"{path} holds {path.stem} alone; give a folder with a file for each of the --subjects")
     return path.stem
 
 

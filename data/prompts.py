@@ -48,9 +48,7 @@ def _shots(path: Path) -> str:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "not UTF-8"
-        raise DataError(
-            f"cannot read {path}: {cause}; --cot_prompts needs a <task>.txt for each task"
-        ) from error
+        raise DataError(f"cannot read {path}: {cause}; --cot_prompts needs a <task>.txt for each task") from error
     if lines and "canary" in lines[0].lower():
         lines = lines[2:] if lines[1:] and set(lines[1].strip()) == {"-"} else lines[1:]
     shots = "\n".join(lines).strip()

@@ -54,9 +54,7 @@ def one_file(folder: Path) -> Path:
     files = _usable(folder)
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
-        raise DataError(
-            f"{folder} must hold one {'/'.join(SUFFIXES)} file (found: {names}); name it in --data_path"
-        )
+        raise DataError(f"{folder} must hold one {'/'.join(SUFFIXES)} file (found: {names}); name it in --data_path")
     return files[0]
 
 
@@ -129,9 +127,7 @@ def _parquet(content: bytes, path: Path) -> list[tuple[str, Any]]:
     try:
         rows = pyarrow.parquet.read_table(pyarrow.BufferReader(content)).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path} is no readable parquet file ({str(error).splitlines()[0]}); fetch it again"
-        ) from error
+        raise DataError(f"{path} is no readable parquet file ({str(error).splitlines()[0]}); fetch it again") from error
     return [(f"row {i}", row) for i, row in enumerate(rows, 1)]
 
 
@@ -170,8 +166,6 @@ def _parsed(text: str, place: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         at = f"line {error.lineno} of it, " if error.lineno > 1 else ""
-        raise DataError(
-            f"{place}: not JSON ({at}column {error.colno}: {error.msg}); mend or remove it"
-        ) from error
+        raise DataError(f"{place}: not JSON ({at}column {error.colno}: {error.msg}); mend or remove it") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
         raise DataError(f"{place}: JSON that cannot be read ({error}); mend or remove it") from error

@@ -62,9 +62,7 @@ def arc(row: Row, index: int, subject: None = None) -> Example:
         raise DataError(f"'choices' must be {{'text': [..], 'label': [..]}}, got {reprlib.repr(choices)}")
     texts, labels = _texts(choices["text"], "choices.text"), _texts(choices["label"], "choices.label")
     if len(labels) != len(texts) or len(set(labels)) != len(labels):
-        raise DataError(
-            f"'choices' needs a label for each of its {len(texts)} texts, got {reprlib.repr(labels)}"
-        )
+        raise DataError(f"'choices' needs a label for each of its {len(texts)} texts, got {reprlib.repr(labels)}")
     key = _text(row, "answerKey")
     if key not in labels:
         raise DataError(f"'answerKey' {key!r} is none of the labels {', '.join(labels)}")
@@ -81,7 +79,12 @@ def bbh(row: Row, index: int, subject: str) -> Example | Skipped:
         raise DataError(f"'target' {reprlib.repr(target)} is no answer of {subject}")
     if re.fullmatch(r"\([A-Z]\)", target) and f"\n{target} " not in question:
         raise DataError(f"'target' {target} is none of the options in 'input'")
-    return Example(id, question, target, subject=subject)
+    return Example(id, question, target, bbh_options(question), subject)
+
+
+def bbh_options(question: str) -> tuple[str, ...]:
+    """The option texts that a BBH question lists as `(A) ...`, a line each; none for other kinds of answers."""
+    return tuple(match[1].strip() for match in re.finditer(r"^\([A-Z]\)[ \t]*([^\n]*)$", question, re.MULTILINE))
 
 
 def mmlu_redux(row: Row, index: int, subject: str) -> Example | Skipped:
@@ -94,9 +97,7 @@ def mmlu_redux(row: Row, index: int, subject: str) -> Example | Skipped:
     question, choices = _text(row, "question"), _texts(_column(row, "choices"), "choices")
     answer, kind = _column(row, "answer"), _text(row, "error_type")
     if type(answer) is not int or not 0 <= answer < len(choices):
-        raise DataError(
-            f"'answer' must be the index of a choice, 0 to {len(choices) - 1}, got {reprlib.repr(answer)}"
-        )
+        raise DataError(f"'answer' must be the index of a choice, 0 to {len(choices) - 1}, got {reprlib.repr(answer)}")
     if kind not in ERROR_TYPES:
         raise DataError(f"'error_type' {reprlib.repr(kind)} is none of {', '.join(ERROR_TYPES)}")
     if _known_broken(id, question):

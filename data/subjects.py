@@ -155,8 +155,6 @@ def choose(name: str, subjects: Sequence[str] | None) -> tuple[str, ...]:
 
 def unknown(word: str, known: Sequence[str], what: str) -> str:
     """A line for a misspelt name: the nearest known ones, or all where none is near."""
-    near = difflib.get_close_matches(word, known, n=4, cutoff=0.5) or [
-        k for k in known if len(word) > 2 and word in k
-    ]
+    near = difflib.get_close_matches(word, known, n=4, cutoff=0.5) or [k for k in known if len(word) > 2 and word in k]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
     return f"{word!r} is no {what}; {hint}"

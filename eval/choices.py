@@ -12,12 +12,13 @@ HEAD = re.compile(
     re.IGNORECASE,
 )
 DECLARED = re.compile(
-    r"\b(?:option|choice|statement)?\s*[(*]{0,4}(?P<label>[A-Z])[)*]{0,4}\s+(?:is|seems|must be)\s+(?:clearly\s+|therefore\s+)?"
-    r"(?:the\s+)?(?:correct|right|best|true|answer)\b"
+    r"\b(?:option|choice|statement)?\s*[(*]{0,4}(?P<label>[A-Z])[)*]{0,4}\s+(?:is|seems|must be)\s+"
+    r"(?:clearly\s+|therefore\s+)?(?:the\s+)?(?:correct|right|best|true|answer)\b"
 )
 CHOSEN = re.compile(
-    r"\b(?:hence|therefore|thus|so|leaving|leaves|choose|chose|pick|select|go with|going with)[,:]?\s+(?:us with\s+|only\s+)?"
-    r"(?:it is\s+|it's\s+|the\s+)?(?:answer\s+|option\s+|choice\s+)?[(*]{0,4}(?P<label>[A-Z])[)*]{0,4}\s*(?=[.,;!\n]|$)"
+    r"\b(?:hence|therefore|thus|so|leaving|leaves|choose|chose|pick|select|go with|going with)[,:]?\s+"
+    r"(?:us with\s+|only\s+)?(?:it is\s+|it's\s+|the\s+)?(?:answer\s+|option\s+|choice\s+)?"
+    r"[(*]{0,4}(?P<label>[A-Z])[)*]{0,4}\s*(?=[.,;!\n]|$)"
 )
 EITHER = re.compile(
     r"[\s)*_\"'$}.]{0,8}(?:or|and|/|,\s*or|and/or)\s+(?:possibly\s+|maybe\s+|perhaps\s+)?(?:option\s+)?[(*]{0,4}([A-Z])\b"
@@ -128,8 +129,3 @@ def _by_text(text: str, choices: Sequence[str]) -> str | None:
 def _words(text: str) -> str:
     """A text as words in lower case, one space between them."""
     return " ".join(re.findall(r"[\w/%+-]+", text.casefold()))
-
-
-def options_in(question: str) -> tuple[str, ...]:
-    """The option texts that a BBH question lists as (A) ..., (B) ..., a line each."""
-    return tuple(m[1].strip() for m in re.finditer(r"^\([A-Z]\)[ \t]*([^\n]*)$", question, re.MULTILINE))

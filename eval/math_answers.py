@@ -25,7 +25,7 @@ LONGEST = 1500  # characters of an answer; longer ones are no answer to compare
 
 
 def extract_math(response: str, truncated: bool) -> str | None:
-    """The answer a response gives: its last statement, else (where it ended by itself) what its last sentence sets apart.
+    """The answer a response gives: its last statement, else (if it ended by itself) what its last sentence sets apart.
 
     Boxes that follow each other in one list are one answer; two joined by "or" are none."""
     text = without_thoughts(response)

@@ -1,5 +1,5 @@
-"""math-verify behind a deadline: in a process of its own, because its parser can hang and its own alarm works in the main
-thread only. As a program (`python -m eval.math_worker`) it is that process: JSON lines in, true or false out.
+"""math-verify behind a deadline: in a process of its own, because its parser can hang and its own alarm works in the
+main thread only. As a program (`python -m eval.math_worker`) it is that process: JSON lines in, true or false out.
 """
 
 import atexit
@@ -8,6 +8,7 @@ import queue
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 DEADLINE = 5.0  # seconds for one comparison
@@ -47,13 +48,16 @@ class _Worker:
     def stop(self) -> None:
         if self.process is not None:
             self.process.kill()
+            with suppress(BrokenPipeError):  # a question that it will not read any more
+                self.process.stdin.close()
             self.process.wait()
             self.process = None
 
 
 def _pump(lines, answers: queue.Queue) -> None:
-    for line in lines:
-        answers.put(json.loads(line))
+    with lines:
+        for line in lines:
+            answers.put(json.loads(line))
     answers.put(None)  # the process ended
 
 
@@ -62,7 +66,7 @@ atexit.register(_WORKER.stop)
 
 
 def verify(*, gold: str, prediction: str) -> bool:
-    """Whether math-verify finds two LaTeX answers equal, and their difference is exactly nothing where both are numbers.
+    """Whether math-verify finds two LaTeX answers equal, and, where both are numbers, they are to 45 digits.
     False if it takes longer than the deadline."""
     return _WORKER.ask(gold, prediction)
 
@@ -79,7 +83,7 @@ def _equal(gold: str, prediction: str) -> bool:
 
 def _exactly(a, b) -> bool:
     """math-verify rounds numbers to six places; numbers have to agree far beyond that."""
-    from sympy import N, Expr
+    from sympy import Expr, N
 
     if not isinstance(a, Expr) or not isinstance(b, Expr) or a.free_symbols or b.free_symbols:
         return True

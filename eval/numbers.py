@@ -34,18 +34,20 @@ def value_of(number: str) -> Fraction | None:
         return None
 
 
+TWO = ""  # "5 or 6" states no number, and takes back what was stated before
+
+
 def stated_number(value: str) -> str | None:
-    """The number that a stated value comes to: behind its last "=", else the first; None if there is none or two."""
+    """The number that a stated value comes to: behind its last "=", else the first; None if there is none, TWO if there
+    are two to choose from."""
     value = re.sub(r"\([^()]*\)", " ", plain(clean(value))) if not re.fullmatch(r"\s*\([^()]*\)\W*", value) else value
     value = sentences(value)[0] if sentences(value) else value
     if value.rstrip().endswith("?"):
         return None
     tail = value.rpartition("=")[2]
     found = numbers_in(tail) or numbers_in(value)
-    if len(found) > 1 and re.search(
-        rf"{re.escape(found[0])}\W{{0,12}}\s(?:or|and/or)\s\W{{0,12}}{re.escape(found[1])}", tail
-    ):
-        return None
+    if len(found) > 1 and re.search(rf"{re.escape(found[0])}\W{{0,12}}\bor\b\W{{0,12}}{re.escape(found[1])}", tail):
+        return TWO
     return found[0] if found else None
 
 
@@ -54,11 +56,11 @@ def extract_number(response: str, truncated: bool, words: bool = False) -> str |
 
     words: also numbers up to twenty written out. A cut-off text is not credited by a loose number."""
     text = without_thoughts(response)
-    text = cut_run_on(text, [s for s in (*boxes(text), *hashes(text), *spoken(text)) if s.value and _number(s)])
+    text = cut_run_on(text, [s for s in (*boxes(text), *hashes(text), *spoken(text)) if s.value])
     stated = sorted((*boxes(text), *hashes(text), *spoken(text)), key=lambda s: s.start)
     meant = [s for s in stated if s.kind == "box" or _number(s) is not None]
     if meant and not (meant[-1].kind == "box" and meant[-1].value == "" and len(meant) == 1 and not truncated):
-        return _number(meant[-1])
+        return _number(meant[-1]) or None
     if truncated or (meant and not numbers_in(text)):
         return None
     for sentence in reversed(sentences(text)[-2:]):

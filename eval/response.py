@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-THOUGHT = re.compile(r"<(think|thinking|reasoning|thought)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-THINKING = re.compile(r"<(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
-THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
+THOUGHT = re.compile(r"<(?P<close>/?)(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
 NEXT_QUESTION = re.compile(
-    r"(?:\n[ \t*#]*(?:Question|Problem|Exercise|Input|Human|User|Q)\b[ \t]*\d*[ \t]*[:.]|\bQ:|<\|im_start\||<\|im_end\|>)"
+    r"\n[ \t*#]*(?:Question|Problem|Exercise|Input|Human|User|Q)\b[ \t]*\d*[ \t]*[:.]|\bQ:|<\|im_start\||<\|im_end\|>"
 )
 MARKER = re.compile(
     r"\b(?:(?:final|correct|right|best|my)[ \t]+)?"
@@ -34,14 +32,22 @@ class Statement:
     end: int
 
 
+LONGEST = 20_000  # characters at either end of a response; what is between them states no answer
+
+
 def without_thoughts(response: str) -> str:
     """The text outside reasoning blocks; nothing behind one that is never closed."""
-    text = THOUGHT.sub("", response)
-    if end := list(THOUGHT_END.finditer(text)):  # the block was opened in the prompt
-        text = text[end[-1].end() :]
-    if start := THINKING.search(text):
-        text = text[: start.start()]
-    return text
+    kept, at, inside = [], 0, False
+    for tag in THOUGHT.finditer(response):
+        if tag["close"]:
+            if not inside:  # the block was opened in the prompt
+                kept.clear()
+            at, inside = tag.end(), False
+        elif not inside:
+            kept.append(response[at : tag.start()])
+            inside = True
+    text = "".join(kept if inside else [*kept, response[at:]])
+    return text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}\n{text[-LONGEST:]}"
 
 
 def boxes(text: str) -> list[Statement]:
@@ -76,11 +82,12 @@ def _braced(text: str, at: int) -> tuple[str | None, int]:
 
 
 def spoken(text: str) -> list[Statement]:
-    """Every "the answer is ...", "Answer: ...", to the end of its line; negated ones and questions left out."""
-    found = []
-    for match in MARKER.finditer(text):
-        end = text.find("\n", match.end())
-        value = text[match.end() : len(text) if end < 0 else end][:2000]
+    """Every "the answer is ...", "Answer: ...", to the end of its line or to the next; negated ones left out."""
+    found, matches = [], list(MARKER.finditer(text))
+    for match, after in zip(matches, [*matches[1:], None], strict=False):
+        newline = text.find("\n", match.end())
+        end = min(len(text) if newline < 0 else newline, len(text) if after is None else after.start())
+        value = text[match.end() : min(end, match.end() + 2000)]
         if not re.match(r"\s*(?:not\b|n't\b|neither\b)", value, re.IGNORECASE):
             found.append(Statement("words", value.strip(), match.start(), match.end() + len(value)))
     return found

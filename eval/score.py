@@ -1,7 +1,7 @@
 """The grader for anyone's outputs: `python -m eval.score < responses.jsonl > graded.jsonl`
 
-A line in is an object with `dataset`, `response` and `gold`; `task` or `subject` for bbh; `choices` (texts, or the Hub's
-{"text", "label"}) where there are any; `truncated` if the response was cut off. It comes back, in order, with
+A line in is an object with `dataset`, `response` and `gold`; `task` or `subject` for bbh; `choices` (texts, or the
+Hub's {"text", "label"}) where there are any; `truncated` if the response was cut off. It comes back, in order, with
 `prediction` and `correct`; other keys pass through.
 """
 
@@ -9,9 +9,8 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 
-from eval.choices import options_in
+from data.rows import bbh_options
 from eval.grade import DATASETS, score
-from eval.kinds import INTEGERS, PAIRS
 
 
 class LineError(ValueError):
@@ -27,10 +26,11 @@ def graded(lines: Iterable[str]) -> Iterator[dict]:
             row = json.loads(text)
         except json.JSONDecodeError as error:
             raise LineError(f"line {number}: not JSON ({error.msg})") from None
-        yield {**row, **_grade(_checked(row, number))}
+        _check(row, number)
+        yield {**row, **_grade(row)}
 
 
-def _checked(row: object, number: int) -> dict:
+def _check(row: object, number: int) -> None:
     if not isinstance(row, dict):
         raise LineError(f"line {number}: not an object")
     if wrong := [key for key in ("dataset", "response", "gold") if not isinstance(row.get(key), str)]:
@@ -39,7 +39,6 @@ def _checked(row: object, number: int) -> dict:
         raise LineError(f"line {number}: unknown dataset {row['dataset']!r}; known are {', '.join(DATASETS)}")
     if row["dataset"] == "bbh" and not isinstance(row.get("task") or row.get("subject"), str):
         raise LineError(f"line {number}: bbh needs its task")
-    return row
 
 
 def _grade(row: dict) -> dict:
@@ -47,8 +46,8 @@ def _grade(row: dict) -> dict:
     choices = row.get("choices") or ()
     if isinstance(choices, dict):
         choices = choices["text"]
-    if row["dataset"] == "bbh" and not choices and task not in (*PAIRS, *INTEGERS):
-        choices = options_in(row.get("input", ""))
+    if row["dataset"] == "bbh" and not choices:
+        choices = bbh_options(row.get("input", ""))
     got = score(
         row["dataset"], row["response"], row["gold"], task=task, choices=choices, truncated=bool(row.get("truncated"))
     )
