@@ -5,7 +5,7 @@ MODELS ?= models
 OUT ?= out/demo
 RUN = $(VENV)/bin/python
 # toys are too small for more than one thread each
-PYTEST = OMP_NUM_THREADS=1 SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra -n auto --maxprocesses 4
+PYTEST = OMP_NUM_THREADS=1 SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra -n auto --maxprocesses 4 --dist worksteal
 
 demo: $(VENV)/.installed $(MODELS)
 	$(RUN) run_safe.py --model_path1 $(MODELS)/smollm2 --model_path2 $(MODELS)/gemma3 --data_name gsm8k \
