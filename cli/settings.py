@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
 
 from cli.flags import Models
 from data.example import Loaded
@@ -97,9 +98,10 @@ def _revision(name: str) -> str | None:
         return _digest(sorted(file for file in path.iterdir() if file.suffix in MODEL_FILES and file.is_file()))
     if path.is_file():
         return _digest([path])
-    if name.count("/") > 1:
+    try:
+        cached = try_to_load_from_cache(name, "config.json")
+    except HFValidationError:  # no name of the Hub; loading it says so
         return None
-    cached = try_to_load_from_cache(name, "config.json")
     return Path(cached).parent.name if isinstance(cached, str) else None
 
 

@@ -1,16 +1,22 @@
-"""Answers out of thin air, for what runs, writes and counts them; and a run of it in a process of its own.
+"""Answers out of thin air, for what runs, writes and counts them; and runs of it in processes of their own.
 
     python -m tests.fake_engine FOLDER N [flags]
 
-answers N questions into FOLDER; before each answer it says "answering ID" on stdout and waits for a line on stdin, so
-that a test can do to it what it likes, when it likes.
+answers N questions into FOLDER/out.
 """
 
 import json
+import os
+import resource
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+
+from cli import run  # noqa: F401  (imported once, by the server that the processes of tests are forked from)
+from cli.flags import script_parser
+from cli.main import main
 
 VERDICTS = {"oov": 1, "unanimous": 3, "confident": 2, "gated": 0, "ensembled": 2, "changed": 1}
 PARTS = {"draft": 0.3, "verify": 0.2, "tokenize": 0.1, "ensemble": 0.1, "total": 0.8}
@@ -80,12 +86,31 @@ class FakeEngine:
 
 
 class WaitingEngine(FakeEngine):
-    """Asks on stdout and waits for a line on stdin before each answer."""
+    """Says each question and waits for leave to answer it, until the answer is "all"."""
+
+    connection: Connection
 
     def before(self, prompt: str) -> None:
         """As the class says."""
-        print(f"answering {prompt.split('?')[0]} rank {self.ranks.rank}", flush=True)
-        sys.stdin.readline()
+        if self.connection is not None:
+            self.connection.send(prompt.split("?")[0])
+            if self.connection.recv() == "all":
+                type(self).connection = None
+
+
+def run_waiting(connection: Connection, place: Path, count: int, more: Sequence[str], environment: dict, bytes_a_file):
+    """What a process of a test does: a run whose stderr goes to a file named after its rank.
+
+    bytes_a_file: how much the system lets it write to any file."""
+    os.environ.update(environment)
+    error = os.open(place / f"error{environment.get('RANK', '')}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(error, 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    given = flags(place, count, *more)
+    if bytes_a_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_a_file, bytes_a_file))
+    WaitingEngine.connection = connection
+    sys.exit(main(script_parser(("gsm8k",), "test"), given, engine=WaitingEngine))
 
 
 def write_rows(file: Path, count: int) -> Path:
@@ -98,15 +123,13 @@ def write_rows(file: Path, count: int) -> Path:
 def flags(folder: Path, count: int, *more: str) -> list[str]:
     """The flags of a run on count such questions, into folder/out."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = write_rows(folder / f"rows{count}.jsonl", count)
+    rows = folder / f"rows{count}.jsonl"
+    if not rows.exists():
+        write_rows(rows, count)
     return ["--model_path1", "fake/drafter", "--model_path2", "fake/verifier", "--data_name", "gsm8k",
             "--data_path", str(rows), "--output_path", str(folder / "out"), "--device", "cpu", *more]  # fmt: skip
 
 
 if __name__ == "__main__":
-    from cli.flags import script_parser
-    from cli.main import main
-
     place, number, *others = sys.argv[1:]
-    parser = script_parser(("gsm8k",), "test")
-    sys.exit(main(parser, flags(Path(place), int(number), *others), engine=WaitingEngine))
+    sys.exit(main(script_parser(("gsm8k",), "test"), flags(Path(place), int(number), *others), engine=FakeEngine))
