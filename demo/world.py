@@ -115,7 +115,7 @@ def problems(seed: int, shares: tuple[float, float, float]) -> Iterator[Problem]
         yield world.problem(rng.choices(FAMILIES, shares)[0], rng)
 
 
-def test_problems(n: int = TEST_QUESTIONS) -> list[Problem]:
+def held_out(n: int = TEST_QUESTIONS) -> list[Problem]:
     """The test questions, no two alike."""
     found: dict[str, Problem] = {}
     for problem in problems(TEST_SEED, TEST_SHARES):
@@ -170,6 +170,6 @@ def _words(rng: Random, n: int) -> list[str]:
 
 if __name__ == "__main__":
     with TEST_FILE.open("w", encoding="utf-8") as out:
-        for each in test_problems():
+        for each in held_out():
             out.write(json.dumps(each.row(), ensure_ascii=False) + "\n")
     print(f"{TEST_QUESTIONS} questions in {TEST_FILE}")

@@ -1,0 +1,74 @@
+"""The toy world and the pair that ships with the project: what the paper claims, at a size that fits a test."""
+
+import json
+import re
+from itertools import islice
+from math import sqrt
+
+import pytest
+
+from data.load import load
+from demo.confound import ends_in_garbage
+from demo.table import METHODS, cell, questions, toy_pair
+from demo.world import FAMILIES, TEST_FILE, TEST_SHARES, TRAIN_SEED, World, problems, held_out
+from eval.grade import score
+
+TRIED = 80  # questions
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_solution_ends_in_its_boxed_answer(family):
+    shares = tuple(float(name == family) for name in FAMILIES)
+    for problem in islice(problems(TRAIN_SEED, shares), 200):
+        assert problem.family == family
+        assert problem.response().endswith(f"\\boxed{{{problem.answer}}}.")
+        assert score("toy", problem.response(), str(problem.answer)).correct
+
+
+def test_questions_state_no_price():
+    """The one number in a question of the shop is how many are bought; the price must be known."""
+    world = World()
+    for problem in islice(problems(5, (1.0, 0.0, 0.0)), 200):
+        item = next(item for item in world.items if f" {item}." in problem.question)
+        (bought,) = re.findall(r"\d+", problem.question)
+        assert problem.answer == int(bought) * world.price[item]
+
+
+def test_the_test_file_is_what_the_generator_writes():
+    rows = [json.loads(line) for line in TEST_FILE.read_text(encoding="utf-8").splitlines()]
+    assert rows == [problem.row() for problem in held_out()]
+    assert len(load("toy").examples) == len(rows)
+
+
+def test_training_and_test_questions_are_apart():
+    """Different seeds: hardly a question of the test is met in training."""
+    asked = {problem.question for problem in held_out()}
+    trained = {problem.question for problem in islice(problems(TRAIN_SEED + 1, TEST_SHARES), 20_000)}
+    assert len(asked & trained) < 0.1 * len(asked)
+
+
+@pytest.mark.parametrize(
+    "text, garbage",
+    [
+        ("and bakes đđđđđđđđđ", True),
+        ("xyxyxyxyxyxyxyxyxy", True),
+        ("The answer is 12.", False),
+        ("", False),
+        ("so 1000000", False),
+    ],
+)
+def test_garbage(text, garbage):
+    assert ends_in_garbage(text) is garbage
+
+
+@pytest.mark.real
+def test_safe_beats_both_models_and_the_every_token_baseline():
+    """By more than twice the standard error of the difference of the two shares."""
+    a, b = toy_pair()
+    prompts, golds = questions(TRIED)
+    names = ("drafter alone", "UniTE, every token", "UniTE+SAFE, heur")
+    for pair in ([a, b], [b, a]):
+        alone, every, safe = (cell(pair, METHODS[name], prompts, golds).accuracy for name in names)
+        for other in (alone, every):
+            error = sqrt((safe * (1 - safe) + other * (1 - other)) / TRIED)
+            assert safe - other > 2 * error, (safe, other, error)
