@@ -268,7 +268,7 @@ def _share_by_bin(places: np.ndarray, marks: np.ndarray, edges: np.ndarray) -> t
 
 
 def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
 
 
 def _share_of_time(run: Run, part: str) -> float:

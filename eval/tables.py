@@ -105,7 +105,7 @@ def _cost_cell(named: Named | None) -> str:
         return "–"
     rate, speed = named.run.ensemble_rate, named.run.tokens_per_second
     parts = [f"{100 * rate:.1f}%"] if rate is not None else []
-    return "; ".join(parts + ([f"{speed:.1f}/s"] if speed else [])) or "–"
+    return "; ".join(parts + ([f"{speed:,.0f}/s" if speed >= 100 else f"{speed:.1f}/s"] if speed else [])) or "–"
 
 
 def _tests(comparison: Comparison) -> Table:
