@@ -108,7 +108,7 @@ def add_method_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--sharpen_lambda", type=float, default=DEFAULTS.sharpen_lambda)
     group.add_argument("--gac_gate", type=float, default=DEFAULTS.gac_gate)
     group.add_argument("--weights", type=numbers, help="one per model, comma-separated (default: equal)")
-    group.add_argument("--batch_size", type=number_or_auto, default=DEFAULTS.batch_size, help="answers in flight")
+    group.add_argument("--batch_size", type=number_or_auto, help="answers in flight, or auto: as many as fit on CUDA")
 
 
 def add_data_flags(parser: argparse.ArgumentParser, datasets: Sequence[str]) -> None:
@@ -173,7 +173,8 @@ def _options(args: argparse.Namespace, device: str | None) -> "LoadOptions":
 
 def config_of(args: argparse.Namespace, n_models: int) -> SafeConfig:
     """The settings that the flags give. Raises ConfigError for a wrong one."""
-    given = {field.name: getattr(args, field.name) for field in fields(SafeConfig) if hasattr(args, field.name)}
+    given = {field.name: getattr(args, field.name, None) for field in fields(SafeConfig)}
+    given = {name: value for name, value in given.items() if value is not None}  # the others have their defaults
     if given.get("batch_size") == "auto":
         given["batch_size"] = AUTO_BATCH
     config = SafeConfig(**given)

@@ -28,6 +28,7 @@ from safe.lm import ModelError
 
 USER_ERRORS = (ConfigError, DataError, ModelError, OutputError, RankError, TokenizerError)
 ROOT = Path(__file__).resolve().parent.parent
+TOY_BATCH = 32  # a pass of models this small costs the same for many answers as for one
 TOY_MODELS = tuple(str(ROOT / "demo" / "models" / name) for name in ("a", "b"))
 
 
@@ -86,6 +87,7 @@ def _plan(args: argparse.Namespace, ranks: Ranks) -> Plan:
 def _use_toys(args: argparse.Namespace, ranks: Ranks) -> None:
     args.model_path1, args.model_path2 = TOY_MODELS
     args.data_name, args.output_path = "toy", args.output_path or "out/toy"
+    args.batch_size = args.batch_size or TOY_BATCH
     _say(ranks, f"no model named: the toy pair of demo/ answers its own questions (toy), results in {args.output_path}")
 
 
