@@ -4,7 +4,8 @@ The baseline ensembles at every token. Each row switches one fault into it that 
 one thing out; none of them is a flag of the product.
 
     none            byte-exact symbols, mass counted once, verifiers read the text again at every step
-    (a) no OOV      as none, but tokens that start where a verifier has no boundary are left to the drafter
+    (a) no OOV      as none, but tokens that start where a verifier has no boundary are left to the drafter; every
+                    other token is ensembled (SAFE's first check without its second)
     (b) double      a missing symbol gets its first token's probability even if that is already counted
     (c) strings     vocabulary entries are compared as strings, `Ġ` taken for `▁`, as if the alphabets were one
     (d) append      a verifier appends its own pieces of the chosen token, and never reads the text again
@@ -15,7 +16,8 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 
 import torch
@@ -23,14 +25,15 @@ from tqdm import tqdm
 
 from data.load import load
 from data.prompts import user_message
-from demo.table import MODELS, questions
+from demo.table import BATCH, MODELS, questions
 from ensemble.tokens import EOS, Symbol, Vocabulary
 from eval.grade import score
 from eval.report import accuracy_interval
 from safe.config import SafeConfig
-from safe.decode import generate
-from safe.lm import LM, NextToken
+from safe.decode import Decoder, Draft
+from safe.lm import LM, Context, NextToken
 from safe.loading import LoadOptions, load_models
+from safe.verify import Verdict, View
 from safe.vote import Voter
 
 UNIT, TIMES = 4, 8  # an answer that ends in a unit of so few characters, so many times, ends in garbage
@@ -94,6 +97,22 @@ class FaultyVoter(Voter):
         return [mass / total for mass in masses] if total else masses
 
 
+class WithoutOov(Decoder):
+    """Ensembles at every token that starts where every verifier has a boundary, and at no other."""
+
+    def _verdicts(self, draft: Draft, views: list[list[View] | None]) -> list[Verdict]:
+        return [Verdict.OOV for _ in takewhile(lambda seen: seen is None, views)]
+
+
+@dataclass
+class Answering:
+    """An answer in flight: each model's ids, and the drafter's ids of the response. over: whether it has ended."""
+
+    contexts: list[Context]
+    written: list[int] = field(default_factory=list)
+    over: bool = False
+
+
 class Baseline:
     """An every-token UniTE ensemble with a fault."""
 
@@ -103,35 +122,60 @@ class Baseline:
         self.seen = [StringModel(m, pieces_of(m)) for m in models] if fault.strings else list(models)
         self.voter = (FaultyVoter if fault.double else Voter)(self.seen, config)
 
-    @torch.inference_mode()
-    def answer(self, question: str) -> str:
-        """The response to one question."""
-        contexts = [model.open(model.prompt_ids(question)) for model in self.models]
-        drafter, written = self.models[0], []
-        while len(written) < self.limit and not (written and drafter.vocabulary.symbols[written[-1]] == EOS):
-            rows = [m.read([c], [[len(c.ids)]]).lists()[0][0] for m, c in zip(self.models, contexts, strict=True)]
-            best = self.voter.vote([NextToken(m, r.logits, r.best) for m, r in zip(self.seen, rows, strict=True)]).best
-            ids = [drafter.default_eos] if best == EOS else self._spell(best)
-            if not ids:  # a string that is no text writes nothing: the answer cannot go on
-                break
-            written += ids
-            contexts[0].rewrite(len(contexts[0].ids), ids)
-            self._follow(contexts, written, ids)
-        for model, context in zip(self.models, contexts, strict=True):
+    def answers(self, questions: Sequence[str]) -> list[str]:
+        """The responses to some questions, BATCH of them in flight at a time."""
+        batches = [questions[i : i + BATCH] for i in range(0, len(questions), BATCH)]
+        return [text for batch in tqdm(batches, leave=False) for text in self._answer_all(batch)]
+
+    def _answer_all(self, questions: Sequence[str]) -> list[str]:
+        for model in self.models:
+            model.reserve(len(questions))
+        all_of_them = [Answering([m.open(m.prompt_ids(question)) for m in self.models]) for question in questions]
+        going = list(all_of_them)
+        while going:
+            self._step(going)
+            for place in reversed(range(len(going))):
+                if going[place].over:
+                    self._end(going, place)
+        join = self.models[0].vocabulary.join
+        return [join(each.written[: self.limit]).decode(errors="replace") for each in all_of_them]
+
+    def _end(self, going: list[Answering], place: int) -> None:
+        """Take an answer out; as in the caches, the last one moves into its place."""
+        ended, going[place] = going[place], going[-1]
+        going.pop()
+        for model, context in zip(self.models, ended.contexts, strict=True):
             model.close(context)
-        return drafter.vocabulary.join(written[: self.limit]).decode(errors="replace")
+
+    @torch.inference_mode()
+    def _step(self, going: Sequence[Answering]) -> None:
+        """One more symbol for every answer."""
+        rows = []
+        for m, model in enumerate(self.models):
+            contexts = [each.contexts[m] for each in going]
+            rows.append(model.read(contexts, [[len(context.ids)] for context in contexts]).lists())
+        for n, each in enumerate(going):
+            after = [NextToken(m, row[n][0].logits, row[n][0].best) for m, row in zip(self.seen, rows, strict=True)]
+            best = self.voter.vote(after).best
+            ids = [] if best == EOS else self._spell(best)
+            each.written += ids
+            # a string that is no text writes nothing: the answer cannot go on
+            each.over = not ids or len(each.written) >= self.limit
+            self._follow(each, ids)
 
     def _spell(self, symbol: Symbol) -> list[int]:
         return self.seen[0].spell(symbol) if self.fault.strings else self.models[0].reader.spell(symbol)
 
-    def _follow(self, contexts, written: list[int], ids: list[int]) -> None:
-        """Bring the verifiers' ids up to what was written."""
+    def _follow(self, each: Answering, ids: list[int]) -> None:
+        """Bring every model's ids up to what was written."""
+        drafter, *verifiers = each.contexts
+        drafter.rewrite(len(drafter.ids), ids)
         join = self.models[0].vocabulary.join
-        for model, context in zip(self.models[1:], contexts[1:], strict=True):
+        for model, context in zip(self.models[1:], verifiers, strict=True):
             if self.fault.append:
-                context.rewrite(len(context.ids), model.reader.read(join(ids)).ids)
+                context.rewrite(len(context.ids), model.reader.spell(join(ids)))
             else:
-                context.rewrite(context.prompt_length, model.reader.read(join(written)).ids)
+                context.rewrite(context.prompt_length, model.reader.read(join(each.written)).ids)
 
 
 def pieces_of(model: LM) -> list[str | None]:
@@ -156,28 +200,38 @@ def _share(count: int, n: int) -> str:
 def study(models: Sequence[LM], twin: LM | None, prompts: Sequence[str], golds: Sequence[str], tokens: int) -> None:
     """Print the table of one pair."""
     print("| every-token UniTE | accuracy | ends in garbage | n |\n|---|---|---|---|", flush=True)
-    plain = SafeConfig(max_new_tokens=tokens, sharpen_type="none")
-    for name, config in {"drafter alone": replace(plain, ensemble=False), "(a) no OOV-like token": plain}.items():
-        answers = dict(generate(models, prompts, config))
+    plain = SafeConfig(max_new_tokens=tokens, sharpen_type="none", batch_size=BATCH)
+    decoders = {
+        "drafter alone": Decoder(models, replace(plain, ensemble=False)),
+        "SAFE": Decoder(models, plain),
+        "(a) no OOV-like token": WithoutOov(models, plain),
+    }
+    for name, decoder in decoders.items():
+        for model in models:
+            model.reserve(BATCH)
+        answers = dict(decoder.generate(prompts))
         print(row(name, [answers[i].text for i in range(len(prompts))], golds), flush=True)
-    for name, fault in FAULTS.items():
-        baseline = Baseline(models, fault, tokens)
-        print(row(name, [baseline.answer(prompt) for prompt in tqdm(prompts, leave=False)], golds), flush=True)
+    baselines = {name: Baseline(models, fault, tokens) for name, fault in FAULTS.items()}
     if twin is not None:
-        baseline = Baseline([models[0], twin], Fault(), tokens)
-        print(row("one tokenizer", [baseline.answer(prompt) for prompt in prompts], golds), flush=True)
+        baselines["one tokenizer"] = Baseline([models[0], twin], Fault(), tokens)
+    for name, baseline in baselines.items():
+        print(row(name, baseline.answers(prompts), golds), flush=True)
 
 
 def main() -> None:
     """Run the study of a pair."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pair", choices=("toy", "real"))
+    parser.add_argument("--drafter", choices=("a", "b"), default="a", help="toy: who drafts")
     parser.add_argument("--limit", type=int, default=240, help="questions")
     parser.add_argument("--models", type=Path, default=Path("models"), help="real: where the small models are")
     parser.add_argument("--data_path", help="real: GSM8K's test rows")
     args = parser.parse_args()
     if args.pair == "toy":
-        *pair, twin = load_models([str(MODELS / name) for name in ("a", "b", "b_on_a")], [LoadOptions()] * 3)
+        # the control is there for one order only: b's skills on a's tokenizer
+        names = ["a", "b", "b_on_a"] if args.drafter == "a" else ["b", "a"]
+        loaded = load_models([str(MODELS / name) for name in names], [LoadOptions(device="cpu")] * len(names))
+        pair, twin = loaded[:2], loaded[2] if len(loaded) > 2 else None
         prompts, golds = questions(args.limit)
         study(pair, twin, prompts, golds, 128)
     else:

@@ -8,10 +8,12 @@ from math import sqrt
 import pytest
 
 from data.load import load
-from demo.confound import ends_in_garbage
+from demo.confound import Baseline, Fault, ends_in_garbage
 from demo.table import METHODS, cell, questions, toy_pair
-from demo.world import FAMILIES, TEST_FILE, TEST_SHARES, TRAIN_SEED, World, problems, held_out
+from demo.world import FAMILIES, TEST_FILE, TEST_SHARES, TRAIN_SEED, World, held_out, problems
 from eval.grade import score
+from safe.config import SafeConfig
+from safe.decode import generate
 
 TRIED = 80  # questions
 
@@ -59,6 +61,15 @@ def test_training_and_test_questions_are_apart():
 )
 def test_garbage(text, garbage):
     assert ends_in_garbage(text) is garbage
+
+
+def test_without_a_fault_the_study_is_the_products_baseline():
+    """Also with answers that end at different times."""
+    models = toy_pair()
+    prompts, _ = questions(6)
+    config = SafeConfig(schedule="every", sharpen_type="none", max_new_tokens=60, batch_size=6)
+    answers = dict(generate(models, prompts, config))
+    assert Baseline(models, Fault(), 60).answers(prompts) == [answers[i].text for i in range(6)]
 
 
 @pytest.mark.real
