@@ -1,7 +1,6 @@
 """The models of a run: what they are asked for, whatever decodes."""
 
 import resource
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -34,7 +33,7 @@ class Engine:
         huggingface_hub.logging.set_verbosity_error()  # what it retries; what fails in the end is said in one line
         for path, option in zip(self.paths, self.options, strict=True) if not self.quiet else ():
             code = ", and run the code that comes with it" if option.trust_remote_code else ""
-            print(f"loading {path} ({option.dtype}, {option.device}){code}", file=sys.stderr)
+            print(f"loading {path} ({option.dtype}, {option.device}){code}", flush=True)  # stderr is for what is wrong
         self.lms = load_models(self.paths, self.options, rows=self.config.batch_size)
 
     def answers(self, prompts: Sequence[str]) -> Iterator[tuple[int, Answer]]:
