@@ -15,6 +15,10 @@ demo-real: $(VENV)/.installed $(MODELS)
 	$(RUN) run_safe.py --model_path1 $(MODELS)/smollm2 --model_path2 $(MODELS)/gemma3 --data_name gsm8k \
 		--data_path demo/questions.jsonl --max_new_tokens 96 --output_path $(OUT)
 
+# The toy pair's Table 2 from runs to table, figures and pages to read.
+evidence: $(VENV)/.installed
+	env -u MODELS -u OUT PYTHON=$(RUN) scripts/toy_table2.sh  # these two mean something else above
+
 # The tests of the real models skip where the models are not; `make test-all` makes them and runs the slow tests too.
 test: lint
 	$(PYTEST) -m "not slow"

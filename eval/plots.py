@@ -32,7 +32,7 @@ STYLE = {
     "lines.markersize": 4, "savefig.dpi": 200, "pdf.fonttype": 42, "legend.frameon": False,
 }  # fmt: skip
 PAGE = 6.8  # inches: the width of a page's text
-PANEL = 2.3  # inches: the height of a panel
+PANEL = 2.2  # inches: the height of a panel
 LEAST_TOKENS = 10  # a place in the answer is drawn where at least so many tokens stand
 
 
@@ -156,7 +156,7 @@ def time(runs: Sequence[Run]) -> Figure | None:
     several = len(_datasets(runs)) > 1
     names = [f"{one.label}, {run.dataset}" if several else one.label for one in _series(runs) for run in one.runs]
     runs = [run for one in _series(runs) for run in one.runs]
-    figure = Figure((PAGE, 0.95 + 0.22 * len(runs)), layout="constrained")
+    figure = Figure((PAGE, 0.75 + 0.22 * len(runs)), layout="constrained")
     axes = figure.subplots()
     colours = dict(zip((*PARTS, "other"), ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#bbbbbb"), strict=True))
     starts = np.zeros(len(runs))
@@ -226,7 +226,7 @@ def _series(runs: Sequence[Run], but: str | None = None, by_dataset: bool = Fals
 def _panels(datasets: Sequence[str]) -> tuple[Figure, dict[str, Axes]]:
     columns = min(3, len(datasets))
     rows = -(-len(datasets) // columns)
-    figure = Figure((min(PAGE, 3.4 * columns), PANEL * rows + 0.3), layout="constrained")
+    figure = Figure((min(PAGE, 3.4 * columns), PANEL * rows), layout="constrained")
     axes = np.ravel(figure.subplots(rows, columns))
     for spare in axes[len(datasets) :]:
         spare.remove()
@@ -239,14 +239,16 @@ def _from_zero(axes: Axes) -> None:
 
 
 def _legend(figure: Figure) -> None:
-    """One legend below all panels, each label once."""
+    """One legend below all panels, each label once; the figure grows by its lines."""
     found = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     longest = max(map(len, found))
     columns = max(1, int(figure.get_figwidth() * 17 // (longest + 8)))
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(columns, len(found)))
+    columns = min(columns, len(found))
+    figure.set_figheight(figure.get_figheight() + 0.17 * -(-len(found) // columns))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
 
 
 def _places(run: Run) -> np.ndarray:
