@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -141,7 +140,7 @@ def _notes(folder: OutputFolder, plan: Plan, left: int) -> list[str]:
 
 def _say(ranks: Ranks, *lines: str) -> None:
     for line in lines if ranks.is_main else ():
-        print(line, file=sys.stderr)
+        print(line, flush=True)  # stderr is for the bar and for what is wrong
 
 
 def _answer(plan: Plan, folder: OutputFolder, tally: Tally, left, ranks: Ranks, signals: StopSignals, engine) -> None:

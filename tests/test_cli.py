@@ -244,7 +244,7 @@ def test_ensemble_false_is_the_drafter_alone(toys, tmp_path, capsys):
     assert with_toys(toys, tmp_path, "--ensemble", "False") == 0
     assert all(not any(line["verdicts"].values()) and len(line["forward_passes"]) == 1 for line in lines(tmp_path))
     said = capsys.readouterr().out
-    assert said.startswith("a on gsm8k\n") and "E/T" not in said
+    assert "a on gsm8k\n" in said and "E/T" not in said
 
 
 def test_subjects_are_reported_each(toys, tmp_path, capsys):
@@ -299,11 +299,9 @@ WRONG = [
 @pytest.mark.parametrize("more, told", WRONG, ids=[" ".join(more) for more, _ in WRONG])
 def test_wrong_input_is_one_line_and_status_2_before_weights(toys, tmp_path, capsys, monkeypatch, more, told):
     monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", lambda *_, **__: pytest.fail("loaded"))
-    monkeypatch.setattr("cli.engine.Engine.quiet", True, raising=False)
     more = [flag.format(toys=toys, place=tmp_path) for flag in more]
     assert with_toys(toys, tmp_path, *more) == 2
-    error = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("loading ")]
-    assert len(error) == 1 and error[0].startswith("error: ") and told in error[0]
+    assert told in one_line(capsys)
 
 
 @pytest.mark.parametrize("kind, package", [("tensorboard", "tensorboard"), ("wandb", "wandb")])

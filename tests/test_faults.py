@@ -202,7 +202,7 @@ def test_a_launcher_that_starts_one_process_is_pointed_out(tmp_path, monkeypatch
     """What accelerate does on a machine without several GPUs unless it is told otherwise."""
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     finish(tmp_path)
-    assert "--multi_gpu" in capsys.readouterr().err
+    assert "--multi_gpu" in capsys.readouterr().out
 
 
 def test_a_rank_that_is_left_behind_writes_to_its_own_file(tmp_path):
