@@ -1,11 +1,13 @@
 """Whether a response is right: extraction and comparison by the dataset's kind of answer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eval.choices import LETTERS, extract_choice
 from eval.kinds import extract_bbh, same_bbh
-from eval.math_answers import extract_math, same_math
+from eval.math_answers import extract_math
+from eval.math_same import same_math
 from eval.numbers import extract_number, same_number
 
 DATASETS = {"arc_challenge": "arc", "mmlu_redux": "mmlu-redux"} | {
@@ -49,6 +51,7 @@ def score(
         return Score(found, found is not None and same_bbh(task, found, gold))
     else:
         found = extract_choice(response, choices, truncated, most=max(len(choices), 5))
-        gold = LETTERS[int(gold) - 1] if gold.isdigit() else gold
+        gold = gold.strip(" ()")
+        gold = LETTERS[int(gold) - 1] if re.fullmatch("[1-9]", gold) else gold.upper()
         return Score(found, found == gold)
     return Score(found, found is not None and same(found, gold))

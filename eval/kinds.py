@@ -1,10 +1,23 @@
-"""BBH's other kinds of answers: True/False, Yes/No, valid/invalid, word lists, brackets, integers (DATASETS 6)."""
+"""BBH's other kinds of answers: two words, word lists, brackets, integers, and titles (DATASETS 6)."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 
 from eval.choices import extract_choice
-from eval.numbers import extract_number, same_number
-from eval.response import boxes, clean, cut_run_on, sentences, spoken, without_thoughts
+from eval.extract import (
+    NOT_FIRST,
+    Found,
+    Statement,
+    find,
+    first_sentence,
+    last_stated,
+    sentences,
+    statements,
+    unwrapped,
+)
+from eval.numbers import UNSURE, extract_number, same_number
 
 PAIRS = {
     "boolean_expressions": ("True", "False"),
@@ -15,25 +28,49 @@ PAIRS = {
     "formal_fallacies": ("valid", "invalid"),
 }
 INTEGERS = ("object_counting", "multistep_arithmetic_two")
-BRACKETS = re.compile(r"[\[\](){}<>]")
-SAID_NO = {
-    "valid": re.compile(r"\binvalid\b|\b(?:not|n't|isn't|never)\b[^.\n]{0,40}\bvalid\b", re.IGNORECASE),
-    "plausible": re.compile(r"\bimplausible\b|\b(?:not|n't|isn't)\b[^.\n]{0,40}\bplausible\b", re.IGNORECASE),
+NO = r"(?:\b(?:not|never|neither|cannot|fails)\b|n[’']t\b)[^.\n]{0,40}?\b"
+
+
+@dataclass(frozen=True)
+class Phrasing:
+    """Other words in which a task's first and second answer are given."""
+
+    yes: re.Pattern
+    no: re.Pattern
+
+
+def _phrasing(yes: str, no: str) -> Phrasing:
+    return Phrasing(re.compile(rf"\b(?:{yes})\b", re.IGNORECASE), re.compile(no, re.IGNORECASE))
+
+
+PHRASINGS = {
+    "formal_fallacies": _phrasing("valid", rf"\binvalid\b|{NO}valid\b|\bfallac"),
+    "sports_understanding": _phrasing("plausible", rf"\bimplausible\b|{NO}plausible\b"),
+    "web_of_lies": _phrasing("tells the truth|is telling the truth|truthful", rf"\bl(?:ies|ying)\b|{NO}(?:tell|truth)"),
+    "navigate": _phrasing(
+        "(?:return|end up|be|are|is|back)[^.\n]{0,30}starting point", rf"{NO}[^.\n]{{0,30}}starting point"
+    ),
 }
+BRACKETS = re.compile(r"[\[\](){}<>]")
+BRACKET_RUN = re.compile(r"(?:[\[\](){}<>](?![\w])[\s,'\"\\$*`]*)+")
+LIST_SIGN = re.compile(r"(?m)^[ \t]*(?:\(?\d{1,3}[.):]|[-*•])[ \t]+|(?<=\s)\(?\d{1,3}[.)](?=\s)")
+OPENING = re.compile(
+    r"[^:\n]{0,80}\b(?:sorted|order(?:ed)?|list|words|alphabetical(?:ly)?)\b[^:\n]{0,60}:", re.IGNORECASE
+)
 
 
-def extract_bbh(task: str, response: str, gold: str, choices, truncated: bool) -> str | None:
+def extract_bbh(task: str, response: str, gold: str, choices: Sequence[str], truncated: bool) -> str | None:
     """The answer of a BBH response, in the task's own form."""
     if task in PAIRS:
-        return _one_of(PAIRS[task], response, truncated)
+        return _one_of(task, response, truncated)
     if task in INTEGERS:
         return extract_number(response, truncated, words=True)
     if task == "word_sorting":
-        return _word_list(response, truncated)
+        return find(response, truncated, _stated_words, _loose_words)
     if task == "dyck_languages":
-        return _brackets(response, truncated)
-    if not re.fullmatch(r"\([A-Z]\)", gold.strip()) and (said := _stated(response)):
-        return said[-1].rstrip(".").strip()
+        return find(response, truncated, _stated_brackets, _loose_brackets)
+    if not re.fullmatch(r"\(?[A-Z]\)?", gold.strip()):
+        return find(response, truncated, _stated_title, lambda text: None)
     letter = extract_choice(response, choices, truncated, most=18)
     return None if letter is None else f"({letter})"
 
@@ -44,75 +81,178 @@ def same_bbh(task: str, prediction: str, gold: str) -> bool:
         return same_number(prediction, gold)
     if task == "dyck_languages":
         return BRACKETS.findall(prediction) == BRACKETS.findall(gold)
+    if task not in PAIRS and task != "word_sorting":
+        prediction, gold = (text.strip(" ().,*\"'") for text in (prediction, gold))
     return prediction.casefold().split() == gold.casefold().split()
 
 
-def _stated(response: str) -> list[str]:
-    """What a response states, in order: boxes and "the answer is"."""
-    text = without_thoughts(response)
-    text = cut_run_on(text, [s for s in (*boxes(text), *spoken(text)) if s.value])
-    found = sorted((*boxes(text), *spoken(text)), key=lambda s: s.start)
-    return [clean(re.sub(r"\\text\{([^{}]*)\}", r"\1", s.value)) for s in found if s.value]
-
-
-def _one_of(pair: tuple[str, str], response: str, truncated: bool) -> str | None:
+def _one_of(task: str, response: str, truncated: bool) -> str | None:
     """The last stated one of two words, else the one that the last sentence has."""
-    for value in reversed(_stated(response)):
-        head = sentences(value)[0] if sentences(value) else value
-        if (word := _which(pair, head)) is not None:
-            return word
-        if {w.casefold() for w in pair} <= set(re.findall(r"[a-z]+", head.casefold())):
-            return None  # both: no answer
-    text = without_thoughts(response)
-    if truncated or not sentences(text):
+    yes, no = PAIRS[task]
+
+    def read(statement: Statement) -> Found | None:
+        value = unwrapped(statement.value)
+        if statement.kind == "box":
+            return which(task, value) or Found(None)
+        if "\\boxed" in statement.value:
+            return None
+        value = first_sentence(value)
+        if not statement.negated or "=" in value:  # "the answer is not ( True ) = False"
+            found = which(task, value)
+            return found and Found(found.value, literal=True)
+        found = which(task, NOT_FIRST.sub("", value))  # "the answer is not True"
+        return found and Found({yes: no, no: yes}.get(found.value), literal=True)
+
+    def loose(text: str) -> str | None:
+        for sentence in reversed(sentences(text)[-1:]):
+            if not sentence.endswith("?") and (found := which(task, sentence)) is not None:
+                return found.value
         return None
-    return _which(pair, sentences(text)[-1])
+
+    return find(response, truncated, lambda text, _: last_stated(text, read), loose)
 
 
-def _which(pair: tuple[str, str], text: str) -> str | None:
-    yes, no = pair
-    for word, pattern in SAID_NO.items():
-        if word == yes.casefold() or (word == "plausible" and yes == "yes"):
-            if pattern.search(text):
-                return no
-            if re.search(rf"\b{word}\b", text, re.IGNORECASE):
-                return yes
-    found = {w for w in re.findall(r"[a-z]+", text.casefold()) if w in (yes.casefold(), no.casefold())}
-    if len(found) != 1:
+def which(task: str, text: str) -> Found | None:
+    """Which of a task's two words a sentence says. Found(None) if it says both; None if neither."""
+    yes, no = PAIRS[task]
+    if text.endswith("?"):
         return None
-    return yes if found == {yes.casefold()} else no
-
-
-def _word_list(response: str, truncated: bool) -> str | None:
-    """The sorted words as the target writes them; from the last statement, else from the last line that is a list."""
-    text = without_thoughts(response)
-    text = cut_run_on(text, [s for s in (*boxes(text), *spoken(text)) if s.value])
-    said = sorted((*boxes(text), *spoken(text)), key=lambda s: s.start)
-    for statement in reversed(said):
-        value = statement.value or ""
-        if statement.kind == "words" and not re.search(r"\w", value):  # the list stands in the lines below
-            value = text[statement.end :].strip().partition("\n\n")[0]
-        if words := _words(value):
-            return " ".join(words)
-    if truncated:
+    if task == "boolean_expressions":
+        return _truth(text)
+    either = re.search(
+        rf"\b{yes}\b\W{{0,4}}(?:or|and|/)\W{{0,4}}{no}\b|\b{no}\b\W{{0,4}}(?:or|and|/)\W{{0,4}}{yes}\b", text, re.I
+    )
+    if either:
+        return Found(None)
+    if first := re.match(rf"\W*(?P<yes>{yes})?(?(yes)|(?P<no>{no}))\b", text, re.IGNORECASE):
+        return Found(yes if first["yes"] else no)
+    if (phrasing := PHRASINGS.get(task)) is not None:
+        if phrasing.no.search(text):
+            return Found(
+                yes if re.search(r"\b(?:not|n[’']t) (?:\w+ )?(?:invalid|implausible|lying)\b", text, re.I) else no
+            )
+        if phrasing.yes.search(text):
+            return Found(yes)
+    if task == "formal_fallacies":
         return None
-    lines = [line for line in text.splitlines() if line.strip()]
-    words = _words(lines[-1].rpartition(":")[2]) if lines else []
-    return " ".join(words) if len(words) > 1 else None
+    said = {word for word in re.findall(r"[a-z]+", text.casefold()) if word in (yes.casefold(), no.casefold())}
+    if len(said) != 1:
+        return Found(None) if said else None
+    return Found(yes if said == {yes.casefold()} else no)
 
 
-def _words(text: str) -> list[str]:
-    text = re.sub(r"(?m)^\s*(?:\d+[.):]|[-*•])\s*", " ", clean(re.sub(r"\\text\{([^{}]*)\}", r"\1", text)))
-    text = re.sub(r"\s(?:\d+[.)])\s", " ", f" {text}")
-    return [w.strip(".'\"`*_").casefold() for w in re.split(r"[\s,;>]+|->", text) if w.strip(".'\"`*_-")]
-
-
-def _brackets(response: str, truncated: bool) -> str | None:
-    """The closing brackets, a space between them."""
-    for value in reversed(_stated(response)):
-        if found := BRACKETS.findall(value.split(". ")[0]):
-            return " ".join(found)
-    lines = [line for line in without_thoughts(response).splitlines() if line.strip()]
-    if truncated or not lines or re.search(r"\w", lines[-1]):
+def _truth(text: str) -> Found | None:
+    """True or False: the value of a sentence's last step ("not True = False", "True and False is False")."""
+    if first := re.match(r"\W*(true|false)\b(?!\W*(?:or|and|=|is|/)\b|\W*[=/])", text, re.IGNORECASE):
+        return Found(first[1].capitalize())
+    last = re.split(r"=|\b(?:is|are|becomes|equals|gives|yields|to|as|be)\b|→|->|⇒", text)[-1]
+    said = [word.capitalize() for word in re.findall(r"\b(?:true|false)\b", last, re.IGNORECASE)]
+    if not said:
+        said = [word.capitalize() for word in re.findall(r"\b(?:true|false)\b", text, re.IGNORECASE)][-1:]
+    if len(set(said)) > 1:
+        return Found(None)
+    if not said:
         return None
-    return " ".join(BRACKETS.findall(lines[-1])) or None
+    if len(said) == 1 and re.search(r"\bnot\W{1,4}(?:true|false)\b", last, re.IGNORECASE):
+        return Found("False" if said[0] == "True" else "True")
+    return Found(said[0])
+
+
+def _stated_title(text: str, truncated: bool) -> Found | None:
+    """The text that is stated, for the rows whose target is no letter."""
+
+    def read(statement: Statement) -> Found | None:
+        value = unwrapped(statement.value).rstrip(".").strip(" *\"'“”")
+        return Found(value) if value and "\\boxed" not in value else None
+
+    return last_stated(text, read)
+
+
+def _stated_words(text: str, truncated: bool) -> Found | None:
+    """The list of the last statement; where it stands in the lines below, all of them."""
+    found = None
+    for statement in statements(text):
+        value = statement.value
+        if statement.negated or "\\boxed" in value:
+            continue
+        if statement.kind == "words" and "\n" in text[statement.start : statement.end].rstrip():
+            value = _block(text, statement)
+        if listed := word_list(value):
+            found = Found(" ".join(listed))
+        elif statement.kind == "box":
+            found = Found(None)
+    return found
+
+
+def _block(text: str, statement: Statement) -> str:
+    """The lines of a list that starts with a statement's value: those behind the first are numbered or one word."""
+    at = text.find(statement.value, statement.start)
+    first, *rest = [line for line in text[at:].splitlines() if line.strip()]
+    others = takewhile(lambda line: LIST_SIGN.match(line) or len(line.split()) == 1, rest)
+    return "\n".join([first, *others])
+
+
+def _loose_words(text: str) -> str | None:
+    """The list in the last line, or in the last lines where each is numbered or has one word."""
+    lines = [line for line in text.splitlines() if line.strip(" \t*`-")]
+    if not lines or UNSURE.search(lines[-1]):
+        return None
+    tail = []
+    while lines and (LIST_SIGN.match(lines[-1]) or len(lines[-1].split()) == 1):
+        tail.insert(0, lines.pop())
+    listed = word_list("\n".join(tail)) if len(tail) > 1 else word_list((tail or lines)[-1])
+    return " ".join(listed) if len(listed) > 1 else None
+
+
+def word_list(text: str) -> list[str]:
+    """The words of a list that is written with spaces, commas, numbers, arrows or a line for each word."""
+    text = re.sub(r"\\[ ,;]|\\quad|~|\$", " ", unwrapped(text))
+    if opening := OPENING.match(text):
+        text = text[opening.end() :]
+    text = LIST_SIGN.sub(" ", text)
+    text = text if "\n" in text.strip() else first_sentence(text)
+    if text.count(",") > 1:
+        text = re.sub(r",\s*and\s", ", ", text)
+    parts = re.split(r"[\s,;<>→]+|->", text)
+    return [word for part in parts if (word := part.strip(".'\"`*_[](){}:“”-‘’").casefold())]
+
+
+def _stated_brackets(text: str, truncated: bool) -> Found | None:
+    """The brackets that the last statement starts with. A box is read to the end of its line: braces are answers."""
+    found = None
+    for statement in statements(text):
+        if statement.negated or (statement.kind == "words" and "\\boxed" in statement.value):
+            continue
+        value = statement.value
+        if statement.kind == "box":
+            value = _boxed_brackets(text[statement.start :].partition("\n")[0])
+        run = BRACKET_RUN.match(value.lstrip(" \t*`:'\"$"))
+        if run is not None:
+            found = Found(" ".join(BRACKETS.findall(run[0])))
+        elif statement.kind == "box":
+            found = Found(None)
+    return found
+
+
+def _boxed_brackets(line: str) -> str:
+    """What a box on a line holds, up to the last brace but for those that LaTeX needs."""
+    inside = (
+        line.partition("{")[2].rstrip(" $.*\\)]")
+        if line.rstrip(" .").endswith(("\\)", "\\]", "$"))
+        else line.partition("{")[2]
+    )
+    inside = inside.rstrip(" .*")
+    depth = 1
+    while wrapper := re.match(r"\s*\\(?:text|texttt|mathrm|mathtt)\s*\{", inside):
+        inside, depth = inside[wrapper.end() :], depth + 1
+    for _ in range(depth):
+        inside = inside.rstrip(" $").removesuffix("}")
+    return inside.replace("\\left", "").replace("\\right", "").replace("\\langle", "<").replace("\\rangle", ">")
+
+
+def _loose_brackets(text: str) -> str | None:
+    lines = [line for line in text.splitlines() if line.strip(" \t*`")]
+    last = lines[-1].rpartition(":")[2] if lines else ""
+    if re.search(r"\w", last):
+        return None
+    return " ".join(BRACKETS.findall(last)) or None

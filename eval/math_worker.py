@@ -4,7 +4,9 @@ main thread only. As a program (`python -m eval.math_worker`) it is that process
 
 import atexit
 import json
+import os
 import queue
+import resource
 import signal
 import subprocess
 import sys
@@ -14,18 +16,23 @@ from pathlib import Path
 
 DEADLINE = 5.0  # seconds for one comparison
 START = 60.0  # seconds for the process to be ready
+MEMORY = 4 * 2**30  # bytes of address space, so that a huge power cannot take the machine's
+# what math-verify and sympy raise on what they cannot parse or compare
+FAULTS = (ValueError, TypeError, AttributeError, RecursionError, ArithmeticError, NotImplementedError, MemoryError)
 ROOT = Path(__file__).resolve().parent.parent
 
 
 class _Worker:
-    """The process, started when it is first needed and again after it was killed."""
+    """The process, started when it is first needed, and again after it was killed."""
 
     def __init__(self):
-        self.lock, self.process, self.answers = threading.Lock(), None, queue.Queue()
+        self.lock, self.process, self.answers, self.owner = threading.Lock(), None, queue.Queue(), os.getpid()
 
     def ask(self, gold: str, prediction: str) -> bool:
         with self.lock:
-            if self.process is None:
+            if self.owner != os.getpid():  # a forked child has no part in its parent's process
+                self.process, self.owner = None, os.getpid()
+            if self.process is None or self.process.poll() is not None:
                 self._start()
             try:
                 self.process.stdin.write(json.dumps([gold, prediction]) + "\n")
@@ -38,21 +45,28 @@ class _Worker:
             return answer is True
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "eval.math_worker"]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
+            [sys.executable, "-m", "eval.math_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,  # Ctrl-C is for the run, which may want an answer scored before it ends
         )
         self.answers = queue.Queue()
         threading.Thread(target=_pump, args=(self.process.stdout, self.answers), daemon=True).start()
-        assert self.answers.get(timeout=START) == "ready", "math-verify could not be loaded"
+        if self.answers.get(timeout=START) != "ready":
+            self.stop()
+            raise RuntimeError("math-verify cannot be loaded: pip install -r requirements.txt")
 
     def stop(self) -> None:
-        if self.process is not None:
+        if self.process is not None and self.owner == os.getpid():
             self.process.kill()
             with suppress(BrokenPipeError):  # a question that it will not read any more
                 self.process.stdin.close()
             self.process.wait()
-            self.process = None
+        self.process = None
 
 
 def _pump(lines, answers: queue.Queue) -> None:
@@ -93,17 +107,20 @@ def _exactly(a, b) -> bool:
 
 
 def main() -> None:
-    """Answer comparisons until stdin ends."""
+    """Answer comparisons until stdin ends. A comparison that its asker no longer waits for ends the process."""
     for number in (signal.SIGINT, signal.SIGTERM):  # meant for the run, which may still be grading; it ends us itself
         signal.signal(number, signal.SIG_IGN)
     import math_verify  # noqa: F401 (what takes long is done before the first question)
 
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
+        signal.alarm(int(DEADLINE) + 2)
         try:
             equal = _equal(*json.loads(line))
-        except (ValueError, TypeError, AttributeError, RecursionError, ArithmeticError, NotImplementedError):
+        except FAULTS:
             equal = False  # what cannot be parsed or compared is not equal
+        signal.alarm(0)
         print(json.dumps(equal), flush=True)
 
 

@@ -15,68 +15,23 @@ from eval.grade import score
 from eval.kinds import PAIRS
 from eval.math_worker import verify
 from eval.score import LineError, graded
+from tests.grader_rows import (
+    BBH,
+    CUT_OFF_MATH,
+    CUT_OFF_NUMBERS,
+    CUT_OFF_OPTIONS,
+    MATH,
+    NUMBERS,
+    OPTIONS,
+    ROCKS,
+    TEXTS,
+)
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 CASES = SHARED / "scoring" / "cases.jsonl"
 needs_data = pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the benchmarks' files are not here")
 
-# dataset (bbh: its task), options, response, gold, prediction; right exactly where gold and prediction agree
-ROCKS = ("granite", "marble", "slate", "basalt")
-ROWS = [
-    # numbers
-    ("gsm8k", (), "It is 3 * 6 = 18.\n#### 18", "18", "18"),
-    ("gsm8k", (), "So the total is $1,234.00.", "1234", "1234.00"),
-    ("gsm8k", (), "The answer is 5. Wait, I forgot one. The answer is 6.", "6", "6"),
-    ("gsm8k", (), "The answer is not 5. The answer is 7.", "7", "7"),
-    ("gsm8k", (), "The answer is 5 or 6.", "5", None),
-    ("gsm8k", (), "Answer: 3 + 4 = 7 apples", "7", "7"),
-    ("gsm8k", (), "**Final Answer:** €1.200.000", "1200000", "1.200"),
-    ("gsm8k", (), "\\boxed{1\\,450\\,000}", "1450000", "1450000"),
-    ("gsm8k", (), "\\boxed{\\text{18 dollars}}", "18", "18"),
-    ("gsm8k", (), "#### -3", "3", "-3"),
-    ("gsm8k", (), "The answer is 7.\n\nQ: How many more?\nThe answer is 9.", "7", "7"),
-    ("gsm8k", (), "\\boxed{12}\n\nQuestion: And then?\n\\boxed{13}", "13", "12"),
-    ("gsm8k", (), "<think>The answer is 4.</think>\\boxed{5}", "5", "5"),
-    ("gsm8k", (), "The answer is \\boxed{", "4", None),
-    ("gsm8k", (), "He needs 50% of 8.\n#### 4 (half of it)", "4", "4"),
-    # options
-    ("arc", ROCKS, "The answer is (C)", "C", "C"),
-    ("arc", ROCKS, "The answer is (E)", "C", None),
-    ("arc", ROCKS, "The answer is not (B). The answer is (C).", "C", "C"),
-    ("arc", ROCKS, "the answer is **(B) marble**.", "B", "B"),
-    ("arc", ROCKS, "\\boxed{\\text{(D)}}", "D", "D"),
-    ("arc", ROCKS, "The answer is (A) or (B).", "A", None),
-    ("arc", ROCKS, "Option B is correct.", "B", "B"),
-    ("arc", ROCKS, "Option B is not correct. Option D is the correct answer.", "D", "D"),
-    ("arc", ROCKS, "C", "C", "C"),
-    ("arc", ROCKS, "A rock that floats would be pumice.", "A", None),
-    ("arc", ROCKS, "It has to be basalt.", "D", "D"),
-    ("arc", ROCKS, "The answer is slate.", "C", "C"),
-    ("arc", ROCKS, "The answer is (B).\n\nQuestion: Which is soft?\nThe answer is (C).", "B", "B"),
-    # BBH
-    ("date_understanding", (), "So the answer is (D).", "(D)", "(D)"),
-    ("boolean_expressions", (), "So the answer is True.", "True", "True"),
-    ("boolean_expressions", (), "True and False is False.", "False", None),
-    ("navigate", (), "The answer is no.", "No", "No"),
-    ("formal_fallacies", (), "So the answer is not valid.", "invalid", "invalid"),
-    ("sports_understanding", (), "So the sentence is plausible. So the answer is yes.", "yes", "yes"),
-    ("web_of_lies", (), "So the answer is Yes or No.", "No", None),
-    ("object_counting", (), "There are twelve of them.", "12", "12"),
-    ("multistep_arithmetic_two", (), "So the answer is -50.", "-50", "-50"),
-    ("word_sorting", (), "So the answer is:\n1. apple\n2. bear\n3. cat", "apple bear cat", "apple bear cat"),
-    ("word_sorting", (), "So the answer is bear apple cat.", "apple bear cat", "bear apple cat"),
-    ("dyck_languages", (), "So the answer is ) } ].", ") } ]", ") } ]"),
-    # MATH
-    ("math500", (), "\\boxed{\\dfrac{1}{2}}", "\\frac12", "\\dfrac{1}{2}"),
-    ("math500", (), "\\boxed{.5}", "\\frac{1}{2}", ".5"),
-    ("math500", (), "The answer is $x=3$.", "3", "x=3"),
-    ("math500", (), "\\boxed{2,1}", "1,2", "2,1"),
-    ("math500", (), "\\boxed{\\sqrt{8}}", "2\\sqrt{2}", "\\sqrt{8}"),
-    ("math500", (), "\\boxed{90^\\circ}", "90", "90^\\circ"),
-    ("math500", (), "\\boxed{\\frac{\\sqrt{2}}{2}}", "\\frac{1}{\\sqrt{2}}", "\\frac{\\sqrt{2}}{2}"),
-    ("math500", (), "\\boxed{(x+1)^2}", "x^2+2x+1", "(x+1)^2"),
-]  # fmt: skip
 # what must not be credited, though a lenient grader would
 FALSE_FRIENDS = [
     ("52_9", "52_8"), ("3r^2", "3R^2"), ("\\{2,5\\}", "(2,5)"), ("4\\sqrt(2)", "4"),
@@ -84,7 +39,6 @@ FALSE_FRIENDS = [
     ("0.333333", "\\frac{1}{3}"), ("(3,2)", "(2,3)"), ("[2,5]", "(2,5)"), ("3", "3,5"), ("1.41421356", "\\sqrt{2}"),
     ("x<3", "(-\\infty,3)"), ("y=2x", "y=2x+1"), ("52", "52_8"), ("-i", "i"), ("\\text{west}", "\\text{east}"),
 ]  # fmt: skip
-NUMBERS = ("gsm8k", "toy", "object_counting", "multistep_arithmetic_two")
 
 
 def grade(dataset: str, options, response: str, gold: str, **more):
@@ -93,14 +47,52 @@ def grade(dataset: str, options, response: str, gold: str, **more):
     return score(dataset if known else "bbh", response, gold, task=None if known else dataset, choices=options, **more)
 
 
-@pytest.mark.parametrize("dataset, options, response, gold, prediction", ROWS)
-def test_rows(dataset, options, response, gold, prediction):
-    got = grade(dataset, options, response, gold)
-    assert got.prediction == prediction
-    if dataset != "math500" and dataset not in NUMBERS:
-        assert got.correct == (prediction == gold)
-    elif dataset == "math500":
-        assert got.correct
+def check(row, answer, golds, grade_against):
+    """A response is right for the gold it gives, wrong for all others, and None exactly where it gives none."""
+    for gold in golds:
+        got = grade_against(gold)
+        assert (got.prediction is None) == (answer is None), (row, got)
+        assert got.correct == (gold == answer), (row, gold, got)
+
+
+@pytest.mark.parametrize("rows, truncated", [(NUMBERS, False), (CUT_OFF_NUMBERS, True)])
+def test_numbers(rows, truncated):
+    for response, number in rows:
+        golds = {number or "18", "5", "6", "31"}
+        check(response, number, golds, lambda gold, r=response: score("gsm8k", r, gold, truncated=truncated))
+
+
+@pytest.mark.parametrize("rows, truncated", [(OPTIONS, False), (CUT_OFF_OPTIONS, True)])
+@pytest.mark.parametrize("dataset", ["arc", "mmlu-redux"])
+def test_options(dataset, rows, truncated):
+    for response, letter in rows:
+        more = {"choices": ROCKS, "truncated": truncated}
+        check(response, letter, "ABCD", lambda gold, r=response, m=more: score(dataset, r, gold, **m))
+
+
+def test_options_that_contain_one_another():
+    for texts, response, letter in TEXTS:
+        check(response, letter, "ABCD", lambda gold, r=response, t=texts: score("mmlu-redux", r, gold, choices=t))
+
+
+def test_bbh_kinds():
+    for task, response, answer in BBH:
+        others = PAIRS.get(task) or (
+            ["(A)", "(C)"] if answer is None or answer.startswith("(") else ["7", "b a", ") ("]
+        )
+        golds = {*(gold for gold in others if gold.casefold() != (answer or "").casefold()), answer or others[0]}
+        check(response, answer, golds, lambda gold, r=response, t=task: score("bbh", r, gold, task=t))
+
+
+@pytest.mark.parametrize("rows, truncated", [(MATH, False), (CUT_OFF_MATH, True)])
+def test_math(rows, truncated):
+    for response, gold, right in rows:
+        assert score("math500", response, gold, truncated=truncated).correct == right, (response, gold)
+
+
+@pytest.mark.parametrize("gold", ["B", "2", "(B)"])
+def test_arc_golds_are_letters_or_places(gold):
+    assert score("arc_challenge", "The answer is (B).", gold, choices=ROCKS).correct
 
 
 @pytest.mark.parametrize("prediction, gold", FALSE_FRIENDS)
@@ -237,6 +229,11 @@ def test_the_worker_works_off_the_main_thread_and_survives_a_hang():
     "line, told",
     [
         ("nonsense", "line 2: not JSON"),
+        (b"\xff\xfe{", "line 2: not UTF-8|line 2: not JSON"),
+        ("[" * 100_000, "line 2: nested"),
+        ('{"dataset": "arc", "response": "", "gold": "BC"}', "no option"),
+        ('{"dataset": "arc", "response": "", "gold": "B", "choices": "xy"}', "choices"),
+        ('{"dataset": "bbh", "task": "juggling", "response": "", "gold": "1"}', "juggling"),
         ("[1]", "line 2: not an object"),
         ('{"dataset": "gsm8k", "gold": "1"}', "line 2: response"),
         ('{"dataset": "gsm9k", "response": "", "gold": "1"}', "gsm9k"),
@@ -255,7 +252,8 @@ def test_a_line_that_cannot_be_graded_is_named(line, told):
 
 
 def test_the_program_grades_stdin():
-    lines = '{"dataset": "arc_challenge", "response": "The answer is (B)", "gold": "2", "choices": ["x", "y"]}\nbad\n'
+    row = '{"dataset": "arc_challenge", "response": "The answer is (B)\\ud800", "gold": "2", "choices": ["x", "y"]}'
+    lines = f"{row}\nbad\n"
     done = subprocess.run([sys.executable, "-m", "eval.score"], input=lines, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "line 2" in done.stderr
     assert json.loads(done.stdout)["correct"]
