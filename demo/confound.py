@@ -8,6 +8,7 @@ one thing out; none of them is a flag of the product.
                     other token is ensembled (SAFE's first check without its second)
     (b) double      a missing symbol gets its first token's probability even if that is already counted
     (c) strings     vocabulary entries are compared as strings, `Ġ` taken for `▁`, as if the alphabets were one
+    (c) raw         the same, and `Ġ` and `▁` are two letters as well
     (d) append      a verifier appends its own pieces of the chosen token, and never reads the text again
     one tokenizer   none, with a verifier of the same skills on the drafter's tokenizer (toy only)
 """
@@ -38,6 +39,7 @@ from safe.vote import Voter
 
 UNIT, TIMES = 4, 8  # an answer that ends in a unit of so few characters, so many times, ends in garbage
 REPEATED = re.compile(rf"(\S{{1,{UNIT}}}?)\1{{{TIMES - 1},}}\s*$")
+LEAKED = re.compile("[\u0100-\u0143▁]")  # what stands for a byte, or for a space, in a vocabulary's own spelling
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,14 @@ class Fault:
     double: bool = False
     strings: bool = False
     append: bool = False
+    raw: bool = False  # with strings: not even the marks of a space are told apart from text
 
 
 FAULTS = {
     "none": Fault(),
     "(b) double-counted mass": Fault(double=True),
     "(c) strings compared": Fault(strings=True),
+    "(c) raw strings compared": Fault(strings=True, raw=True),
     "(d) own pieces appended": Fault(append=True),
     "(b) + (c) + (d)": Fault(True, True, True),
 }
@@ -63,12 +67,18 @@ def ends_in_garbage(text: str) -> bool:
     return REPEATED.search(text[-200:]) is not None
 
 
+def leaks(text: str) -> bool:
+    """Whether letters of a vocabulary's own alphabet stand in a text, like `Ġ` for a space (none of our questions
+    has such a letter)."""
+    return LEAKED.search(text) is not None
+
+
 class StringModel:
     """A model whose vocabulary is compared as strings: what stands for a symbol is the spelling of a token."""
 
-    def __init__(self, model: LM, pieces: Sequence[str | None]):
-        self.model, self.reader = model, self
-        spelt = [EOS if s == EOS else p.replace("Ġ", "▁").encode() if s is not None else None
+    def __init__(self, model: LM, pieces: Sequence[str | None], raw: bool):
+        self.model, self.reader, self.raw = model, self, raw
+        spelt = [EOS if s == EOS else (p if raw else p.replace("Ġ", "▁")).encode() if s is not None else None
                  for s, p in zip(model.vocabulary.symbols, pieces, strict=True)]  # fmt: skip
         self.vocabulary = Vocabulary(model.name, tuple(spelt), model.vocabulary.byte_fallback)
         self.index, self.device = model.index, model.device
@@ -82,7 +92,7 @@ class StringModel:
         """The ids that write a string: the token spelt so, else the tokenization of its text."""
         if symbol in self.vocabulary:
             return [self.vocabulary.ids_of[symbol][0]]
-        return self.model.reader.read(symbol.decode(errors="ignore").replace("▁", " ").encode()).ids
+        return self.model.reader.read(symbol if self.raw else symbol.replace("▁".encode(), b" ")).ids
 
 
 class FaultyVoter(Voter):
@@ -119,7 +129,7 @@ class Baseline:
     def __init__(self, models: Sequence[LM], fault: Fault, max_new_tokens: int):
         self.models, self.fault, self.limit = models, fault, max_new_tokens
         config = SafeConfig(schedule="every", sharpen_type="none", max_new_tokens=max_new_tokens)
-        self.seen = [StringModel(m, pieces_of(m)) for m in models] if fault.strings else list(models)
+        self.seen = [StringModel(m, pieces_of(m), fault.raw) for m in models] if fault.strings else list(models)
         self.voter = (FaultyVoter if fault.double else Voter)(self.seen, config)
 
     def answers(self, questions: Sequence[str]) -> list[str]:
@@ -185,11 +195,13 @@ def pieces_of(model: LM) -> list[str | None]:
 
 
 def row(name: str, answers: Sequence[str], golds: Sequence[str]) -> str:
-    """One line of the table: accuracy, and how many answers end in repeated garbage, with their intervals."""
+    """One line of the table, with intervals: accuracy, and how many answers end in repeated garbage or hold letters of
+    a vocabulary's alphabet."""
     n = len(golds)
     right = sum(score("toy", text, gold).correct for text, gold in zip(answers, golds, strict=True))
     garbage = sum(map(ends_in_garbage, answers))
-    return f"| {name} | {_share(right, n)} | {_share(garbage, n)} | {n} |"
+    leaking = sum(map(leaks, answers))
+    return f"| {name} | {_share(right, n)} | {_share(garbage, n)} | {_share(leaking, n)} | {n} |"
 
 
 def _share(count: int, n: int) -> str:
@@ -199,7 +211,7 @@ def _share(count: int, n: int) -> str:
 
 def study(models: Sequence[LM], twin: LM | None, prompts: Sequence[str], golds: Sequence[str], tokens: int) -> None:
     """Print the table of one pair."""
-    print("| every-token UniTE | accuracy | ends in garbage | n |\n|---|---|---|---|", flush=True)
+    print("| every-token UniTE | accuracy | ends in garbage | leaks letters | n |\n|---|---|---|---|---|", flush=True)
     plain = SafeConfig(max_new_tokens=tokens, sharpen_type="none", batch_size=BATCH)
     decoders = {
         "drafter alone": Decoder(models, replace(plain, ensemble=False)),
@@ -222,20 +234,21 @@ def main() -> None:
     """Run the study of a pair."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pair", choices=("toy", "real"))
-    parser.add_argument("--drafter", choices=("a", "b"), default="a", help="toy: who drafts")
+    parser.add_argument("--swap", action="store_true", help="b, or gemma3, drafts")
     parser.add_argument("--limit", type=int, default=240, help="questions")
     parser.add_argument("--models", type=Path, default=Path("models"), help="real: where the small models are")
     parser.add_argument("--data_path", help="real: GSM8K's test rows")
     args = parser.parse_args()
     if args.pair == "toy":
         # the control is there for one order only: b's skills on a's tokenizer
-        names = ["a", "b", "b_on_a"] if args.drafter == "a" else ["b", "a"]
+        names = ["b", "a"] if args.swap else ["a", "b", "b_on_a"]
         loaded = load_models([str(MODELS / name) for name in names], [LoadOptions(device="cpu")] * len(names))
         pair, twin = loaded[:2], loaded[2] if len(loaded) > 2 else None
         prompts, golds = questions(args.limit)
         study(pair, twin, prompts, golds, 128)
     else:
-        pair = load_models([str(args.models / name) for name in ("smollm2", "gemma3")], [LoadOptions()] * 2)
+        names = ("gemma3", "smollm2") if args.swap else ("smollm2", "gemma3")
+        pair = load_models([str(args.models / name) for name in names], [LoadOptions(device="cpu")] * 2)
         examples = load("gsm8k", args.data_path, limit=args.limit).examples
         study(pair, None, [user_message("gsm8k", e, None) for e in examples], [e.gold for e in examples], 128)
 

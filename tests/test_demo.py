@@ -8,7 +8,7 @@ from math import sqrt
 import pytest
 
 from data.load import load
-from demo.confound import Baseline, Fault, ends_in_garbage
+from demo.confound import Baseline, Fault, ends_in_garbage, leaks
 from demo.table import METHODS, cell, questions, toy_pair
 from demo.world import FAMILIES, TEST_FILE, TEST_SHARES, TRAIN_SEED, World, held_out, problems
 from eval.grade import score
@@ -50,10 +50,20 @@ def test_training_and_test_questions_are_apart():
 
 
 @pytest.mark.parametrize(
+    "text, leaked",
+    [("42 dollars.ĊĊĊÄ", True), ("The▁total", True), ("perĠday", True), ("Bibönhond, Sendfé: 12 £", False)],
+)
+def test_letters_of_a_vocabulary(text, leaked):
+    assert leaks(text) is leaked
+    assert not any(leaks(problem.prompt() + problem.response()) for problem in held_out())
+
+
+@pytest.mark.parametrize(
     "text, garbage",
     [
         ("and bakes đđđđđđđđđ", True),
         ("xyxyxyxyxyxyxyxyxy", True),
+        ("ÃâġÃâġÃâġÃâġÃâġÃâġÃâġÃâġÃ", True),
         ("The answer is 12.", False),
         ("", False),
         ("so 1000000", False),
