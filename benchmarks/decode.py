@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -27,6 +28,7 @@ from safe.decode import Answer, generate  # noqa: E402
 from safe.lm import LM  # noqa: E402
 from safe.loading import load_models  # noqa: E402
 
+GAMMAS = (2, 3, 5, 8, "auto")
 GROWTH_LENGTHS = (200, 1000, 3000)  # tokens of an answer at which the time per token is read
 BUSY = 1.3  # a fixed piece of work that takes this much longer than its fastest run: the machine was busy
 
@@ -290,6 +292,8 @@ def measure(models: Sequence[LM], questions: Sequence[str], config: SafeConfig, 
     result["memory"] = memory_overhead(models, questions, config)
     if args.growth:
         result["growth"] = growth(models, questions[0], config)
+    if args.gammas:
+        result["forward_seconds_per_token_by_gamma"] = by_gamma(models, questions, config, args.repeats)
     if len(args.batch_sizes) > 1:
         result["tokens_per_second_by_batch"] = by_batch(models, questions, config, args.batch_sizes, args.repeats)
     return result
@@ -307,6 +311,18 @@ def by_batch(models, questions, config: SafeConfig, batch_sizes: Sequence[int], 
     return speeds
 
 
+def by_gamma(models, questions, config: SafeConfig, repeats: int) -> dict[str, float]:
+    """Seconds of forward passes for each kept token, for fixed lookaheads and the one that adapts."""
+    replays, tokens = {}, {}
+    for gamma in GAMMAS:
+        recorder = Recorder()
+        with recorder.on(models):
+            _, answers = run(models, questions, replace(config, gamma=gamma))
+        replays[str(gamma)] = partial(replay, recorder.passes)
+        tokens[str(gamma)] = sum(len(answer.token_ids) for answer in answers)
+    return {gamma: seconds / tokens[gamma] for gamma, seconds in medians(repeats, **replays).items()}
+
+
 def keys(result: dict) -> dict:
     """The figures that the targets are about, under short names."""
     safe = result["methods"]["safe"]
@@ -321,6 +337,8 @@ def keys(result: dict) -> dict:
     if "growth" in result:
         first, *_, last = (result["growth"][length]["outside"] for length in GROWTH_LENGTHS)
         flat["outside_growth"] = last / first
+    if costs := result.get("forward_seconds_per_token_by_gamma"):
+        flat["auto_over_best_gamma"] = costs["auto"] / min(costs[str(g)] for g in GAMMAS if g != "auto")
     if "tokens_per_second_by_batch" in result:
         flat["tokens_per_second_by_batch"] = result["tokens_per_second_by_batch"]
     return flat
@@ -345,6 +363,9 @@ def table(result: dict) -> str:
     for length, spent in result.get("growth", {}).items():
         lines.append(f"at {length} tokens: {1e3 * spent['inside']:.2f} ms a token in passes, "
                      f"{1e3 * spent['outside']:.3f} ms outside")  # fmt: skip
+    if costs := result.get("forward_seconds_per_token_by_gamma"):
+        listed = ", ".join(f"{gamma} {1e3 * seconds:.2f}" for gamma, seconds in costs.items())
+        lines.append(f"ms of forward passes a kept token, by gamma: {listed}")
     for size, speed in result.get("tokens_per_second_by_batch", {}).items():
         lines.append(f"batch of {size}: {speed:.1f} tokens/s")
     return "\n".join(lines)
@@ -365,6 +386,7 @@ def main() -> None:
     parser.set_defaults(data_name="toy", limit=5, max_new_tokens=96)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--growth", action="store_true", help="also one answer of 3000 tokens")
+    parser.add_argument("--gammas", action="store_true", help="also the cost of each lookahead, and of auto")
     parser.add_argument("--json", type=Path, help="also write the figures to a file")
     args = parser.parse_args()
     named = models_of(args)

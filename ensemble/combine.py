@@ -29,7 +29,7 @@ def add_extensions(probs: Tensor, candidates: Iterable[tuple[int, Tensor]]) -> T
     """
     sharpened = probs.clone()
     for column, extensions in candidates:
-        sharpened[column] += probs[extensions].sum()
+        sharpened[column] += probs.index_select(0, extensions).sum()
     return sharpened
 
 

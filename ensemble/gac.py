@@ -40,7 +40,8 @@ class VocabularyUnion:
         masses = torch.zeros(len(probs), len(self.symbols) + 1, device=device)
         for i, row in enumerate(probs):
             self.columns_of[i] = self.columns_of[i].to(device)  # moved once, on first use
-            masses[i].index_add_(0, self.columns_of[i], row.to(device))
+            # index_add_, by its faster name
+            masses[i].scatter_add_(0, self.columns_of[i], row.to(device))
         return masses[:, :-1]
 
     def extensions(self, probs: Tensor, threshold: float) -> list[tuple[int, Tensor]]:

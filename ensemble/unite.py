@@ -1,9 +1,9 @@
 """UniTE: ensembling over the union of every model's most probable symbols (arXiv 2410.03777; SPEC 4)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from ensemble.combine import is_blank
-from ensemble.tokens import Symbol, Vocabulary
+from ensemble.tokens import Symbol
 
 
 def union_of(tops: Iterable[Iterable[Symbol | None]]) -> list[Symbol]:
@@ -12,18 +12,18 @@ def union_of(tops: Iterable[Iterable[Symbol | None]]) -> list[Symbol]:
 
 
 def stand_ins(
-    union: Sequence[Symbol], vocabulary: Vocabulary, first_piece: Callable[[bytes], Symbol | None]
+    union: Sequence[Symbol], known: Container[Symbol], first_piece: Callable[[bytes], Symbol | None]
 ) -> list[Symbol | None]:
     """For every union symbol the symbol of one model whose probability is its mass; None: no mass.
 
-    A symbol of the vocabulary stands for itself. A missing one gets the first token of the model's own tokenization
-    (`first_piece`; None if it is no text), unless that token already stands for another union symbol: a model's mass
-    is counted once, or "confident" (a mean above 1/2) would not imply "chosen".
+    known: the model's own symbols; one of them stands for itself. A missing one gets the first token of the model's own
+    tokenization (`first_piece`; None if it is no text), unless that token already stands for another union symbol: a
+    model's mass is counted once, or "confident" (a mean above 1/2) would not imply "chosen".
     """
-    taken = {symbol for symbol in union if symbol in vocabulary}
+    taken = {symbol for symbol in union if symbol in known}
     result: list[Symbol | None] = []
     for symbol in union:
-        if symbol not in vocabulary:
+        if symbol not in known:
             symbol = first_piece(symbol)
             if symbol in taken:
                 symbol = None

@@ -15,10 +15,10 @@ from transformers import PreTrainedModel
 
 from ensemble.tokens import EOS, Symbol, Vocabulary
 from safe.cache import SlotCache
+from safe.peaks import best, block_maxima, top_k
 from safe.reader import Reader
 
 CHUNK = 1024  # tokens of a prompt in one forward pass: bounds the memory of activations
-BLOCK = 256  # logits of which only the highest is looked at first
 CATCH_UP = 16  # an answer further behind is brought up alone, so that the others are not padded to it
 
 
@@ -29,13 +29,14 @@ class ModelError(ValueError):
 class NextToken:
     """One model's next-token distribution at one position; nothing is computed before it is asked for.
 
-    logits: (V,) float32, on the model's device. best: id of the highest logit.
+    logits: (V,) float32, on the model's device. best: id of the highest logit. maxima: of the blocks of the logits, if
+    there are some.
     """
 
-    __slots__ = ("_log_norm", "best", "logits", "model")
+    __slots__ = ("_log_norm", "best", "logits", "maxima", "model")
 
-    def __init__(self, model: "LM", logits: Tensor, best: int):
-        self.model, self.logits, self.best = model, logits, best
+    def __init__(self, model: "LM", logits: Tensor, best: int, maxima: Tensor | None = None):
+        self.model, self.logits, self.best, self.maxima = model, logits, best, maxima
         self._log_norm: float | None = None
 
     @property
@@ -50,7 +51,8 @@ class NextToken:
         """The probabilities of some ids, on the host."""
         if self._log_norm is None:
             self._log_norm = float(torch.logsumexp(self.logits, 0))
-        return [math.exp(logit - self._log_norm) for logit in self.logits[self.model.index(ids)].tolist()]
+        logits = self.logits.index_select(0, self.model.index(ids)).tolist()
+        return [math.exp(logit - self._log_norm) for logit in logits]
 
     def prob(self, symbol: Symbol) -> float:
         """The probability of a symbol: the sum over its ids; 0 if the model lacks it."""
@@ -59,7 +61,7 @@ class NextToken:
 
     def top_ids(self, k: int) -> list[int]:
         """The k most probable ids by falling probability, of equals the lowest first."""
-        values, ids = top_k(self.logits, min(k, len(self.logits)))
+        values, ids = top_k(self.logits, min(k, len(self.logits)), self.maxima)
         return [token for _, token in sorted(zip((-value for value in values), ids, strict=True))]
 
 
@@ -211,35 +213,22 @@ class Rows:
 
     def __init__(self, model: LM, logits: Tensor, counts: list[int]):
         self.model, self.logits, self.counts = model, logits, counts
-        self._peaks = logits.max(dim=-1)
+        self.maxima = block_maxima(logits)
+        self._peaks = best(logits, self.maxima)
 
     def lists(self) -> list[list[NextToken]]:
         """One list of distributions a context. Raises ModelError if a logit is not finite."""
-        peaks, ids = self._peaks.values, self._peaks.indices
+        peaks, ids = self._peaks
         # one transfer for both: an id below 2**53 is exact in float64
-        values, best = torch.stack([peaks.double(), ids.double()]).tolist()
+        values, best_ids = torch.stack([peaks.double(), ids.double()]).tolist()
         if not all(map(math.isfinite, values)):
             raise ModelError(
                 f"{self.model.name}: logits are not finite; a float16 model with eager attention overflows: "
                 "try --dtype bfloat16 or float32, or --attn_implementation sdpa"
             )
-        rows = [NextToken(self.model, logits, int(i)) for logits, i in zip(self.logits, best, strict=True)]
+        maxima = [None] * len(best_ids) if self.maxima is None else self.maxima
+        each = zip(self.logits, best_ids, maxima, strict=True)
+        rows = [NextToken(self.model, logits, int(i), blocks) for logits, i, blocks in each]
         ends = [sum(self.counts[: i + 1]) for i in range(len(self.counts))]
         return [rows[end - count : end] for end, count in zip(ends, self.counts, strict=True)]
 
-
-def top_k(logits: Tensor, k: int) -> tuple[list[float], list[int]]:
-    """The k highest of (V,) logits and their ids, for a small k and a large V.
-
-    They lie in the k blocks with the highest maxima; only those are searched."""
-    blocks = len(logits) // BLOCK
-    if blocks <= 2 * k:
-        values, ids = torch.topk(logits, k)
-        return values.tolist(), ids.tolist()
-    body = logits[: blocks * BLOCK].view(blocks, BLOCK)
-    chosen = body.amax(1).topk(k).indices
-    values, places = torch.cat([body[chosen].flatten(), logits[blocks * BLOCK :]]).topk(k)
-    firsts = [block * BLOCK for block in chosen.tolist()]
-    in_rest = (blocks - k) * BLOCK
-    ids = [firsts[i // BLOCK] + i % BLOCK if i < k * BLOCK else i + in_rest for i in places.tolist()]
-    return values.tolist(), ids

@@ -12,6 +12,7 @@ from ensemble.tokens import Symbol
 from ensemble.unite import extensions_in, stand_ins, union_of
 from safe.config import SafeConfig
 from safe.lm import LM, NextToken
+from safe.peaks import best, block_maxima
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Vote:
     @property
     def best(self) -> Symbol:
         """The chosen symbol; of equals the one listed first (the drafter's order)."""
-        return self.symbols[int(self.final.argmax())]
+        final = self.final[None]
+        return self.symbols[int(best(final, block_maxima(final))[1])]
 
 
 class Voter:
@@ -66,12 +68,17 @@ class Voter:
 
     def _masses_over(self, union: Sequence[Symbol], row: NextToken) -> list[float]:
         """One model's mass of each union symbol, normalised over the union."""
-        model = row.model
-        standing = stand_ins(union, model.vocabulary, model.reader.first_piece)
-        pairs = [(i, token) for i, s in enumerate(standing) if s is not None for token in model.vocabulary.ids_of[s]]
+        ids_of = row.model.vocabulary.ids_of
+        standing = stand_ins(union, ids_of, row.model.reader.first_piece)
+        columns, ids = [], []
+        for column, symbol in enumerate(standing):
+            if symbol is not None:
+                for token in ids_of[symbol]:
+                    columns.append(column)
+                    ids.append(token)
         masses = [0.0] * len(union)
-        for (i, _), prob in zip(pairs, row.probs([token for _, token in pairs]), strict=True):
-            masses[i] += prob
+        for column, prob in zip(columns, row.probs(ids), strict=True):
+            masses[column] += prob
         total = sum(masses)
         return [mass / total for mass in masses] if total else masses
 

@@ -11,7 +11,8 @@ from ensemble.gac import VocabularyUnion
 from ensemble.tokens import EOS, Vocabulary
 from ensemble.unite import stand_ins, union_of
 from safe.config import SafeConfig
-from safe.lm import NextToken, top_k
+from safe.lm import NextToken
+from safe.peaks import best, block_maxima, top_k
 from safe.verify import Drafted, Verdict, View, judge
 from safe.vote import Voter
 
@@ -202,8 +203,24 @@ def test_blank(symbol, blank):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_top_k_is_torchs(seed):
-    logits = torch.randn(20_000 + seed * 37, generator=torch.Generator().manual_seed(seed))
-    values, ids = top_k(logits, 10)
-    expected = torch.topk(logits, 10)
-    assert values == expected.values.tolist() and ids == expected.indices.tolist()
+def test_the_highest_are_found_through_blocks(seed):
+    n, size = 1 + seed % 3, [20_000 + 37 * seed, 80 * 256, 500][seed % 3]
+    logits = torch.randn(n, size, generator=torch.Generator().manual_seed(seed))
+    maxima = block_maxima(logits)
+    assert (maxima is None) == (size == 500)
+    for row, logit in enumerate(logits):
+        values, ids = top_k(logit, 10, None if maxima is None else maxima[row])
+        expected = torch.topk(logit, 10)
+        assert values == expected.values.tolist() and ids == expected.indices.tolist()
+    equals = logits.round()  # many are the highest; the lowest id counts
+    values, ids = best(equals, block_maxima(equals))
+    assert torch.equal(values, equals.amax(-1)) and torch.equal(ids, equals.argmax(-1))
+
+
+@pytest.mark.parametrize("at", [0, 300, 20_000, 20_099])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_logit_that_is_not_finite_is_the_highest(at, bad):
+    logits = torch.zeros(2, 20_100)
+    logits[1, at] = bad
+    values, _ = best(logits, block_maxima(logits))
+    assert values.isfinite().tolist() == [True, False]
