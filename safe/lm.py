@@ -65,6 +65,12 @@ class NextToken:
         return [token for _, token in sorted(zip((-value for value in values), ids, strict=True))]
 
 
+def common_prefix(ids: Sequence[int], others: Sequence[int]) -> int:
+    """How many ids two sequences begin with alike."""
+    pairs = zip(ids, others, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(ids), len(others)))
+
+
 @dataclass
 class Context:
     """One model's ids for one answer: its prompt and the response as it reads it. The cache row of the answer holds
@@ -81,12 +87,7 @@ class Context:
 
     def rewrite(self, start: int, ids: Sequence[int]) -> None:
         """Replace the ids from `start` on. The longest common prefix with what was there stays in the cache."""
-        common = start
-        for old, new in zip(self.ids[start:], ids, strict=False):
-            if old != new:
-                break
-            common += 1
-        self.held = min(self.held, common)
+        self.held = min(self.held, start + common_prefix(self.ids[start:], ids))
         self.ids[start:] = ids
 
 
@@ -111,17 +112,22 @@ class LM:
         """Make a new, empty cache for up to `rows` answers in flight."""
         assert not self.contexts, "answers are still in flight"
         self.cache = SlotCache(rows)
+        self.left = [[] for _ in range(rows)]  # what ended answers have left in each row
 
     def open(self, prompt: Sequence[int]) -> Context:
-        """Begin an answer: a free row of the cache and the ids of its prompt."""
+        """Begin an answer: a free row of the cache and the ids of its prompt.
+
+        What the prompt shares with the answer that was there before (worked examples, a chat template) is kept."""
         assert len(self.contexts) < self.cache.rows and prompt
-        context = Context(list(prompt), row=len(self.contexts))
+        row = len(self.contexts)
+        context = Context(list(prompt), row, held=common_prefix(self.left[row], prompt))
         self.contexts.append(context)
         return context
 
     def close(self, context: Context) -> None:
         """End an answer; the last row moves into the one that is free now, so that rows in use stay together."""
         last = self.contexts.pop()
+        self.left[last.row] = last.ids[: last.held]
         if last is not context:
             if last.held:
                 self.cache.move_row(last.row, context.row, last.held)
@@ -164,8 +170,9 @@ class LM:
         """One row, from what it holds up to `stop`; logits (1, kept positions, V)."""
         ids = self.index([context.ids[context.held : stop]])
         self.cache.place_one(context.row, context.held, ids.shape[1])
+        logits = self.model(input_ids=ids, cache=self.cache, use_cache=True, logits_to_keep=keep).logits
         context.held = stop
-        return self.model(input_ids=ids, cache=self.cache, use_cache=True, logits_to_keep=keep).logits
+        return logits
 
     def _run_all(self, contexts: Sequence[Context], positions: Sequence[Sequence[int]]) -> Tensor:
         """All rows in one pass, each from what it holds; rows that want nothing pass along a token nobody looks at.

@@ -163,6 +163,29 @@ def test_sliding_window_rolls_back_far_past_its_window():
         torch.testing.assert_close(row.logits, reference.logits(model, ids[:position]), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 4, 9])
+def test_what_a_prompt_shares_with_the_last_one_is_read_once(seed, batch_size, monkeypatch):
+    """Worked examples before many questions: the ids are those of empty caches, the work is less."""
+    models = toy_team(seed)
+    questions = [PROMPTS[0] * 30 + f" {n}?" * (n % 3 + 1) for n in range(6)]
+    config = SafeConfig(max_new_tokens=9, batch_size=batch_size)
+    read = 0
+
+    inner = models[0].model.forward
+
+    def counted(**kwargs):
+        nonlocal read
+        read += kwargs["input_ids"].numel()
+        return inner(**kwargs)
+
+    monkeypatch.setattr(models[0].model, "forward", counted)
+    alone = [fast(models, [question], config)[0] for question in questions]
+    read_alone, read = read, 0
+    assert fast(models, questions, config) == alone
+    assert read < read_alone - (6 - batch_size) * 100
+
+
 @pytest.mark.parametrize("max_new_tokens", [1, 2, 3, 7])
 def test_the_answer_is_cut_after_the_verdicts(max_new_tokens):
     """A window is full also where max_new_tokens ends inside it: shorter answers are prefixes of longer ones."""
