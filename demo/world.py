@@ -63,12 +63,8 @@ class World:
         return getattr(self, f"_{family}")(rng)
 
     def _shop(self, rng: Random) -> Problem:
-        person, town, item, n = (
-            rng.choice(self.people),
-            rng.choice(self.towns),
-            rng.choice(self.items),
-            rng.randint(2, 9),
-        )
+        person, town = rng.choice(self.people), rng.choice(self.towns)
+        item, n = rng.choice(self.items), rng.randint(2, 9)
         price, total = self.price[item], n * self.price[item]
         question = f"{person} goes to the market of {town} and buys {n} {item}. How many coins does {person} pay?"
         solution = (
@@ -78,12 +74,8 @@ class World:
         return Problem("shop", question, solution, total)
 
     def _road(self, rng: Random) -> Problem:
-        person, town, good, n = (
-            rng.choice(self.people),
-            rng.choice(self.towns),
-            rng.choice(self.goods),
-            rng.randint(2, 9),
-        )
+        person, town = rng.choice(self.people), rng.choice(self.towns)
+        good, n = rng.choice(self.goods), rng.randint(2, 9)
         road, total = self.road[town], n + self.road[town]
         question = f"{person} carries {good} on the road to {town} and then {n} miles further. How far is that?"
         solution = (
@@ -127,36 +119,11 @@ def held_out(n: int = TEST_QUESTIONS) -> list[Problem]:
 
 def _words(rng: Random, n: int) -> list[str]:
     """Made-up words of 5 to 11 letters, some with accents."""
-    heads, vowels = (
-        [
-            "b",
-            "br",
-            "c",
-            "d",
-            "dr",
-            "f",
-            "fl",
-            "g",
-            "gr",
-            "h",
-            "k",
-            "kl",
-            "l",
-            "m",
-            "n",
-            "p",
-            "pr",
-            "r",
-            "s",
-            "st",
-            "t",
-            "tr",
-            "v",
-            "w",
-            "z",
-        ],
-        ["a", "e", "i", "o", "u", "a", "e", "i", "o", "u", "é", "ö", "ai", "ou"],
-    )
+    heads = [
+        "b", "br", "c", "d", "dr", "f", "fl", "g", "gr", "h", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "st", "t",
+        "tr", "v", "w", "z",
+    ]  # fmt: skip
+    vowels = ["a", "e", "i", "o", "u", "a", "e", "i", "o", "u", "é", "ö", "ai", "ou"]
     tails = ["", "", "n", "r", "l", "s", "m", "t", "nd", "rk"]
     found: dict[str, None] = {}
     while len(found) < n:

@@ -7,7 +7,7 @@ DATASETS=${DATASETS:-gsm8k math500 arc bbh mmlu-redux}
 OUT=${OUT:-out/sweeps}                 # the folder of all cells
 FLAGS=${FLAGS:-}                       # more flags for every run: "--limit 100 --batch_size 16"
 PYTHON=${PYTHON:-python}
-LAUNCH=${LAUNCH:-$PYTHON}              # "accelerate launch --num_processes 4" shares the questions among processes
+LAUNCH=${LAUNCH:-$PYTHON}              # "accelerate launch --multi_gpu --num_processes 4" shares the questions among processes
 # Local rows in place of the Hub's: DATA_gsm8k=FILE, DATA_math500, DATA_arc, DATA_bbh=FOLDER, DATA_mmlu_redux=FOLDER
 set -u
 read -ra MODELS <<<"${MODELS:-}"       # two or three models, separated by spaces; the first drafts
