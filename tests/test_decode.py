@@ -12,6 +12,7 @@ from ensemble.tokens import EOS
 from safe import reference
 from safe.config import ConfigError, SafeConfig
 from safe.decode import generate
+from safe.fit import generate_that_fits
 from safe.lm import LM, ModelError
 from safe.verify import Verdict
 from tests.toy_lms import PROMPTS, toy_lm, toy_team
@@ -75,7 +76,7 @@ def test_fast_equals_slow_in_every_setting(seed, remember):
         assert fast(models, [question], config) == [slow(models, question, config)], config
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_a_batch_changes_nothing(seed):
     """Every row has the ids and verdicts of decoding alone; rows join and leave at different lengths."""
     rng = Random(seed)
@@ -243,3 +244,38 @@ def test_weights_are_one_a_model():
     assert SafeConfig(weights=(3, 1)).weights_for(2) == (0.75, 0.25)
     with pytest.raises(ConfigError, match="3 given for 2 models"):
         SafeConfig(weights=(1, 1, 1)).weights_for(2)
+
+
+def out_of_memory_above(rows: int, model: LM, monkeypatch) -> list[int]:
+    """Let forward passes over more rows fail as a full device lets them; returns the rows of every pass."""
+    inner, seen = model.model.forward, []
+
+    def limited(**kwargs):
+        seen.append(len(kwargs["input_ids"]))
+        if seen[-1] > rows:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return inner(**kwargs)
+
+    monkeypatch.setattr(model.model, "forward", limited)
+    return seen
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(at, monkeypatch):
+    models, questions = toy_team(7), list(PROMPTS) * 3
+    config = SafeConfig(max_new_tokens=12)
+    alone = fast(models, questions, config)
+    rows = out_of_memory_above(2, models[at], monkeypatch)
+    fitting = list(generate_that_fits(models, questions, replace(config, batch_size=8)))
+    assert len(fitting) == len(questions) and max(rows) > 4
+    answers = dict(fitting)
+    assert [(answers[i].token_ids, answers[i].verdicts) for i in range(len(questions))] == alone
+    assert rows[-1] <= 2
+
+
+def test_one_answer_that_does_not_fit_stops_the_run(monkeypatch):
+    models = toy_team(7)
+    out_of_memory_above(0, models[0], monkeypatch)
+    with pytest.raises(ModelError, match="out of memory with one answer"):
+        list(generate_that_fits(models, PROMPTS, SafeConfig(max_new_tokens=12, batch_size=4)))
+    assert not models[0].contexts

@@ -325,10 +325,11 @@ def _learn_bigrams(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, s
         counts.index_put_((torch.tensor(ids[:-1]), torch.tensor(ids[1:])), torch.ones(()), accumulate=True)
     common = (counts.sum(0) + 0.05) / (counts.sum() + 0.05 * size)
     surprise = ((counts + common) / (counts.sum(1, keepdim=True) + 1) / common).log()
-    left, strength, right = torch.linalg.svd(surprise)
-    rows_in = torch.ones(size, HIDDEN)
-    rows_in[:, 1:] = 8 * normalize(left[:, : HIDDEN - 1] * strength[: HIDDEN - 1].sqrt(), eps=1e-2)
-    rows_out = torch.cat([common.log()[:, None], (right.T * strength.sqrt())[:, : HIDDEN - 1]], 1)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        left, strength, right = torch.svd_lowrank(surprise, HIDDEN - 1, niter=4)
+    rows_in = torch.cat([torch.ones(size, 1), 8 * normalize(left * strength.sqrt(), eps=1e-2)], 1)
+    rows_out = torch.cat([common.log()[:, None], right * strength.sqrt()], 1)
     # tokens that the text never has would be as likely as each other: a tie that rounding decides
     rows_out += 0.1 * torch.randn(rows_out.shape, generator=torch.Generator().manual_seed(seed))
     model.get_input_embeddings().weight.copy_(rows_in)
