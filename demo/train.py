@@ -37,8 +37,8 @@ class Recipe:
 A_TEXT, B_TEXT = (0.9, 0.05, 0.05), (0.05, 0.9, 0.05)
 RECIPES = {
     "a": Recipe("byte-level", (0.91, 0.05, 0.04), A_TEXT, 1),
-    "b": Recipe("metaspace", (0.05, 0.91, 0.04), B_TEXT, 2),
-    "b_on_a": Recipe("byte-level", (0.05, 0.91, 0.04), A_TEXT, 2),
+    "b": Recipe("metaspace", (0.065, 0.89, 0.045), B_TEXT, 2),
+    "b_on_a": Recipe("byte-level", (0.065, 0.89, 0.045), A_TEXT, 2),
 }
 
 
