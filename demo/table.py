@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 from tqdm import tqdm
+from transformers.utils.logging import disable_progress_bar
 
 from data.load import load
 from data.prompts import user_message
@@ -87,6 +88,7 @@ def cell(models: Sequence[LM], config: SafeConfig, prompts: Sequence[str], golds
 @cache
 def toy_pair() -> list[LM]:
     """The two models that ship with the project."""
+    disable_progress_bar()  # they load in no time
     return load_models([str(MODELS / name) for name in ("a", "b")], [LoadOptions(device="cpu")] * 2, rows=BATCH)
 
 
