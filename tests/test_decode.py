@@ -1,7 +1,9 @@
 """The fast path gives the slow twin's ids and verdicts (SPEC 3-6), whatever the batch."""
 
+import warnings
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from random import Random
 
@@ -16,6 +18,7 @@ from safe.fit import generate_that_fits
 from safe.lm import LM, ModelError
 from safe.verify import Verdict
 from tests.toy_lms import PROMPTS, toy_lm, toy_team
+from tests.toy_text import corpus
 
 COMBINATIONS = list(product(("unite", "gac"), ("heur", "geom", "none"), (1, 2, 3, 5, 8)))
 
@@ -49,6 +52,18 @@ def remember(monkeypatch):
     monkeypatch.setattr(reference, "logits", remembered)
 
 
+def assert_alike(seed, one, other, config):
+    """Two ways to decode give a team the same ids and verdicts.
+
+    In float32 a probability may lie so close to a threshold that rounding, other on every machine, decides on which
+    side: then the same weights in float64 have the last word."""
+    models = toy_team(seed)
+    if one(models) != other(models):
+        warnings.warn(f"team {seed}: rounding decided a verdict in {config}", stacklevel=2)
+        models = toy_team(seed, torch.float64)
+        assert one(models) == other(models), config
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_fast_equals_slow(seed, remember):
     """300 teams, each with one of the 30 settings."""
@@ -62,25 +77,36 @@ def test_fast_equals_slow(seed, remember):
         top_k=(10, 3)[seed % 2],
         max_new_tokens=12,
     )
-    models, question = toy_team(seed), PROMPTS[seed % len(PROMPTS)]
-    assert fast(models, [question], config) == [slow(models, question, config)]
+    assert_fast_is_slow(seed, config)
+
+
+def assert_fast_is_slow(seed, config):
+    question = PROMPTS[seed % len(PROMPTS)]
+    one, other = lambda team: fast(team, [question], config), lambda team: [slow(team, question, config)]
+    assert_alike(seed, one, other, config)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300))
 def test_fast_equals_slow_in_every_setting(seed, remember):
     """300 teams, each with all of the 30 settings."""
-    models, question = toy_team(seed), PROMPTS[seed % len(PROMPTS)]
     for kind, sharpen, gamma in COMBINATIONS:
-        config = SafeConfig(gamma=gamma, ensemble_type=kind, sharpen_type=sharpen, max_new_tokens=8)
-        assert fast(models, [question], config) == [slow(models, question, config)], config
+        assert_fast_is_slow(seed, SafeConfig(gamma=gamma, ensemble_type=kind, sharpen_type=sharpen, max_new_tokens=8))
+
+
+def test_in_float64_rounding_decides_nothing(remember):
+    """The last word of the equalities above is itself an equality."""
+    for seed in range(12):
+        kind, sharpen, gamma = COMBINATIONS[-seed]
+        config = SafeConfig(gamma=gamma, ensemble_type=kind, sharpen_type=sharpen, max_new_tokens=12)
+        models = toy_team(seed, torch.float64)
+        assert fast(models, PROMPTS[:1], config) == [slow(models, PROMPTS[0], config)]
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_a_batch_changes_nothing(seed):
     """Every row has the ids and verdicts of decoding alone; rows join and leave at different lengths."""
     rng = Random(seed)
-    models = toy_team(1000 + seed)
     questions = [rng.choice(PROMPTS) + " x" * rng.randint(0, 40) for _ in range(6)]
     config = SafeConfig(
         gamma=rng.choice([1, 2, 3, 5, 8, "auto"]),
@@ -88,21 +114,21 @@ def test_a_batch_changes_nothing(seed):
         schedule=rng.choice(["safe", "safe", "every"]),
         max_new_tokens=rng.choice([1, 7, 40]),
     )
-    alone = fast(models, questions, config)
+    assert_a_batch_changes_nothing(1000 + seed, questions, config)
+
+
+def assert_a_batch_changes_nothing(seed, questions, config):
     for size in (2, 3, 8):
-        assert fast(models, questions, replace(config, batch_size=size)) == alone, size
+        batched = replace(config, batch_size=size)
+        alone, together = (partial(fast, questions=questions, config=c) for c in (config, batched))
+        assert_alike(seed, alone, together, batched)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_batch_changes_nothing_in_long_answers(seed):
-    models, questions = toy_team(2000 + seed), list(PROMPTS) * 2
-    config = SafeConfig(
-        gamma=(2, 5, 8)[seed % 3], ensemble_type=("unite", "gac")[seed % 2], max_new_tokens=200
-    )
-    alone = fast(models, questions, config)
-    for size in (2, 3, 8):
-        assert fast(models, questions, replace(config, batch_size=size)) == alone, size
+    config = SafeConfig(gamma=(2, 5, 8)[seed % 3], ensemble_type=("unite", "gac")[seed % 2], max_new_tokens=200)
+    assert_a_batch_changes_nothing(2000 + seed, list(PROMPTS) * 2, config)
 
 
 def test_the_teams_meet_every_verdict():
@@ -137,15 +163,28 @@ def test_ensemble_off_is_the_drafter_alone():
     assert off == fast(models[:1], PROMPTS, SafeConfig(max_new_tokens=20))
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama2", "gemma"])
-def test_a_twin_changes_no_text(kind):
-    """With the drafter as its own verifier the text is plain greedy's (votes may fall: retokenizing is no identity)."""
-    model = toy_lm(kind, 1)
-    twin = LM("twin", model.model, model.vocabulary, model.reader, model.prompt_ids, model.default_eos)
-    config = SafeConfig(max_new_tokens=24)
-    alone = dict(generate([model], PROMPTS, config))
-    together = dict(generate([model, twin], PROMPTS, config))
-    assert [together[i].text for i in together] == [alone[i].text for i in alone]
+def reads_what_was_written(model, ids, gamma):
+    """Whether the model's tokenization of the first gamma, 2 gamma ... tokens of an answer is these tokens."""
+    said = [i for i in ids if i not in model.eos_symbol_ids]
+    cuts = {*range(gamma, len(said), gamma), len(said)}
+    return all(model.reader.read(model.vocabulary.join(said[:n])).ids == said[:n] for n in cuts)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "qwen", "llama2", "gemma", "unigram"])
+def test_a_twin_changes_nothing_where_it_reads_what_was_written(kind):
+    """With the drafter as its own verifier the answer is plain greedy's, as long as the verifier's tokenization of it
+    is the drafter's own ids (a twin that reads other ids is another model)."""
+    met = 0
+    for seed, question in product(range(4), [*PROMPTS, *corpus("twin", 9)]):
+        model = toy_lm(kind, seed)
+        twin = LM("twin", model.model, model.vocabulary, model.reader, model.prompt_ids, model.default_eos)
+        config = SafeConfig(max_new_tokens=9, gamma=3)
+        ((ids, _),) = fast([model], [question], config)
+        if reads_what_was_written(model, ids, config.gamma):
+            met += 1
+            ((twins, verdicts),) = fast([model, twin], [question], config)
+            assert twins == ids and verdicts["unanimous"] == len(ids)
+    assert met >= 3, met
 
 
 def test_sliding_window_rolls_back_far_past_its_window():
@@ -200,9 +239,7 @@ def test_the_answer_is_cut_after_the_verdicts(max_new_tokens):
 def test_answers_count_what_they_cost():
     models = toy_team(5)
     for _, answer in generate(models, PROMPTS, SafeConfig(max_new_tokens=20, trace=True)):
-        assert (
-            answer.drafted == answer.forward_passes[0] >= len(answer.token_ids) - answer.verdicts["changed"]
-        )
+        assert answer.drafted == answer.forward_passes[0] >= len(answer.token_ids) - answer.verdicts["changed"]
         assert len(answer.trace) == len(answer.token_ids)
         assert sum(token.verdict == "ensembled" for token in answer.trace) == answer.verdicts["ensembled"]
         assert all((token.vote is not None) == (token.verdict == "ensembled") for token in answer.trace)

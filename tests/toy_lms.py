@@ -3,6 +3,8 @@
 from functools import cache, partial
 from random import Random
 
+import torch
+
 from ensemble.tokens import read_vocabulary
 from safe.lm import LM
 from safe.loading import prompt_ids
@@ -14,11 +16,11 @@ PROMPTS = ("How many apples does Anna buy?", "Two plus two is", "naïve 漢字 a
 
 @cache
 def toy_lm(
-    kind: str, seed: int, *, tokenizer_seed: int = 0, window: int | None = None, vocab_pad: int = 0
+    kind: str, seed: int, *, tokenizer_seed: int = 0, window: int | None = None, vocab_pad: int = 0, dtype=torch.float32
 ) -> LM:
     """A toy of a kind; it is shared by all callers, its cache is empty between answers."""
     tokenizer = toy_tokenizer(kind, tokenizer_seed)
-    model = toy_model(KINDS[kind].architecture, seed, tokenizer, window=window, vocab_pad=vocab_pad)
+    model = toy_model(KINDS[kind].architecture, seed, tokenizer, window=window, vocab_pad=vocab_pad).to(dtype)
     name = f"{kind}-{seed}"
     vocabulary = read_vocabulary(
         tokenizer.backend_tokenizer,
@@ -42,13 +44,13 @@ def _reader(kind: str, tokenizer_seed: int, vocab_pad: int, vocabulary) -> Reade
     return _READERS[key]
 
 
-def toy_team(seed: int) -> list[LM]:
+def toy_team(seed: int, dtype: torch.dtype = torch.float32) -> list[LM]:
     """Two or three toys of different kinds: other tokenizers, sliding windows, padded vocabularies."""
     rng = Random(seed)
     kinds = rng.sample(list(KINDS), rng.choice([2, 2, 3]))
-    return [
-        toy_lm(kind, rng.randrange(4), window=rng.choice([None, 5, 12]), vocab_pad=rng.choice([0, 7]))
-        if KINDS[kind].architecture in ("mistral", "gemma3")
-        else toy_lm(kind, rng.randrange(4), vocab_pad=rng.choice([0, 7]))
-        for kind in kinds
-    ]
+    team = []
+    for kind in kinds:
+        slides = KINDS[kind].architecture in ("mistral", "gemma3")
+        number, window = rng.randrange(4), rng.choice([None, 5, 12]) if slides else None
+        team.append(toy_lm(kind, number, window=window, vocab_pad=rng.choice([0, 7]), dtype=dtype))
+    return team
